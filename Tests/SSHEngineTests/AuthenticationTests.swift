@@ -77,6 +77,26 @@ struct AuthenticationTests {
         #expect(!error.description.contains("wrong one"))
     }
 
+    /// libssh2 reports a damaged key file with the same error code as an invalid packet of the server.
+    @Test func `a damaged key file does not end the connection`() async throws {
+        let server = try await SSHServerProcess.start()
+        defer { server.stop() }
+        let damaged = try await makeKey(server, .ed25519)
+        // The first lines contain the public key. Without the later lines, the private key is incomplete.
+        let lines = try String(contentsOfFile: damaged.string, encoding: .utf8).split(separator: "\n")
+        let text = (lines.prefix(3) + lines.suffix(1)).joined(separator: "\n") + "\n"
+        try Data(text.utf8).write(to: URL(filePath: damaged.string))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: damaged.string)
+        var settings = try server.settings()
+        settings.authentication.keyFiles = [.init(path: damaged), .init(path: FilePath(server.userKey))]
+        let connection = try await server.connect(settings)
+        #expect(connection.agreement.authenticationMethod == "publickey (\(server.userKey))")
+        await connection.close()
+        settings.authentication.keyFiles = [.init(path: damaged)]
+        let error = try await failure(server, settings)
+        #expect(error.failureClass == .credentials && error.message.contains("\(damaged): it can't be used"), "\(error.message)")
+    }
+
     /// ssh(1) also rejects a key file that other users can read.
     @Test func `a key file that other users can read is rejected`() async throws {
         let server = try await SSHServerProcess.start()

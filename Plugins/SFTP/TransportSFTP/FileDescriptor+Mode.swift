@@ -21,4 +21,23 @@ extension FileDescriptor {
     func change(mode: UInt32) -> Bool {
         fchmod(rawValue, mode_t(mode & Self.copiedBits)) == 0
     }
+
+    /// The permissions that the owner needs to open a part file again.
+    private static let ownerBits: UInt32 = 0o600
+
+    /// Sets the permissions of a complete part file. The owner can still read and write the file, so that the next attempt can open it if this
+    /// process is killed.
+    ///
+    /// - Returns: Whether the system allowed it.
+    func changePart(mode: UInt32) -> Bool { change(mode: mode | Self.ownerBits) }
+
+    /// Removes the owner's permissions that ``changePart(mode:)`` added. Does not change a file whose permissions were changed since then.
+    ///
+    /// - Parameter mode: The same value as for ``changePart(mode:)``.
+    /// - Returns: Whether the system allowed it, or no change was needed.
+    func removeAddedPermissions(mode: UInt32) -> Bool {
+        let final = mode & Self.copiedBits
+        let withAdded = final | Self.ownerBits
+        return final == withAdded || self.mode != withAdded || change(mode: final)
+    }
 }

@@ -127,19 +127,22 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        let remainingPart = RemainingPart(of: attempt)
         do {
-            let receipt = try await transfer(attempt, reporting: reporter)
+            let receipt = try await transfer(attempt, leaving: remainingPart, reporting: reporter)
             failures.forget(attempt)
             return receipt
         } catch let failure as UnexplainedFailure {
-            throw failures.error(for: failure, of: attempt)
+            throw remainingPart.named(in: failures.error(for: failure, of: attempt))
         } catch {
             failures.forget(attempt)
-            throw error
+            throw remainingPart.named(in: error)
         }
     }
 
-    private func transfer(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+    private func transfer(
+        _ attempt: FileAttempt, leaving remainingPart: RemainingPart, reporting reporter: AttemptReporter
+    ) async throws -> TransferReceipt {
         try Self.validate(attempt.options)
         let server = try SFTPServer(attempt.endpoint)
         let others = ConnectionLender(
@@ -162,7 +165,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             let file = try await FileReader.open(source, on: threads)
             return try await use(attempt, server, reporter) { connection, features in
                 try await SFTPUpload(
-                    attempt, server, over: connection, features, others: others, from: file, on: threads, reporting: reporter
+                    attempt, server, over: connection, features, others: others, from: file, on: threads, leaving: remainingPart,
+                    reporting: reporter
                 ).run()
             }
         case .form:

@@ -132,6 +132,45 @@ import TransferCore
         }
     }
 
+    /// If the process is killed after the rename, the file must already have its permissions. In this test, another file with the final name
+    /// prevents the rename.
+    @Test(arguments: [0o644, 0o640, 0o444]) func downloadGetsPermissionsBeforeFinalName(mode: Int) async throws {
+        try await ProcessFixture.with { fixture in
+            var prepared = TestTransfer(fixture)
+            prepared.settings = ["keepModes": "true"]
+            let transfer = prepared
+            try fixture.put(content(1_000_000), "a.bin")
+            try set(fixture.server.appending(path: "a.bin").path, mode: mode)
+            let path = transfer.receivedPath
+            let reporter = AttemptReporter(
+                progress: { sent, _ in
+                    guard sent > 0 else { return }
+                    _ = FileManager.default.createFile(atPath: path, contents: Data("other".utf8))
+                }, checkpoint: { _ in })
+            let error = await transfer.failure { try await transfer.download(reporting: reporter) }
+            #expect(error?.code == .fileExists && transfer.received == Data("other".utf8))
+            #expect(try attributes(transfer.destination.partPath.string).mode == mode | 0o600)
+        }
+    }
+
+    /// The process was killed after the rename, before it removed the owner's write permission. The next attempt removes the permission, but
+    /// does not change permissions that the user has set.
+    @Test(arguments: [true, false]) func nextAttemptRemovesAddedPermissions(hasCheckpoint: Bool) async throws {
+        try await ProcessFixture.with { fixture in
+            var transfer = TestTransfer(fixture)
+            transfer.settings = ["keepModes": "true"]
+            try fixture.put(content(1000), "a.bin")
+            try set(fixture.server.appending(path: "a.bin").path, mode: 0o444)
+            _ = try await transfer.download()
+            let checkpoint = hasCheckpoint ? Checkpoint(data: Data(), confirmed: 1000) : nil
+            for (mode, expectedMode) in [(0o644, 0o444), (0o600, 0o600)] {
+                try set(transfer.receivedPath, mode: mode)
+                #expect(try await transfer.download(from: checkpoint).warnings.isEmpty)
+                #expect(try attributes(transfer.receivedPath).mode == expectedMode)
+            }
+        }
+    }
+
     /// The source of a data item is a spool file of the queue, whose permissions are irrelevant.
     @Test func dataItemsGetDefaultMode() async throws {
         try await ProcessFixture.with { fixture in

@@ -64,6 +64,7 @@ struct SpaceTests {
         #expect(error?.message == "peer has 2048000 bytes free for reel.mov, which needs 3000000 more.")
         #expect(!requests.contains(.write))
         #expect(requests.suffix(2).contains(.remove), "The part file is removed.")
+        #expect(error?.cause == nil, "The error names no part file.")
     }
 
     @Test(arguments: [[], ["fstatvfs@openssh.com"], ["statvfs@openssh.com"]])

@@ -204,6 +204,48 @@ import TransportSFTP
         }
     }
 
+    /// The part file was removed before it was renamed. The file with the final name has the same size, but existed before the upload.
+    @Test func doesNotMistakeExistingFileForUpload() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture, overwrite: .always)
+            let source = try transfer.source(content(1000))
+            let putExistingFile = { try fixture.put(content(1000, seed: 2), "a.bin", modified: 1_000_000_000) }
+            try putExistingFile()
+            _ = try await transfer.upload(source)
+            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            try putExistingFile()
+            #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
+            // The upload after that replaces the file.
+            _ = try await transfer.upload(source)
+            #expect(transfer.stored == content(1000))
+        }
+    }
+
+    /// A server without atomic renames removes the existing file only if this file may be the reason why the rename fails.
+    @Test(arguments: [Status.Code.failure, .fileExists, .permissionDenied, .noSpace, .quotaExceeded, .unsupported, .invalidName])
+    func keepsExistingFileIfRenameIsImpossible(code: Status.Code) async throws {
+        let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-rename-\(UUID().uuidString)").path)
+        try content(1000).write(to: URL(filePath: path.string))
+        defer { try? FileManager.default.removeItem(atPath: path.string) }
+        let peer = ScriptedPeer { request in
+            switch request.type {
+            case .open: [ScriptedPeer.handle(request.id)]
+            case .lstat, .fstat: [ScriptedPeer.attributes(request.id, size: 1000)]
+            case .rename: [ScriptedPeer.status(request.id, code)]
+            default: [ScriptedPeer.status(request.id, .ok)]
+            }
+        }
+        let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: .sftp("sftp://me@peer/"),
+            source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("reel.mov"),
+            options: AttemptOptions(overwrite: .always), credentials: NoCredentials(), logger: Logger(label: "test"))
+        await #expect(throws: TransferError.self) { try await transport.perform(attempt, reporting: Recorder().reporter) }
+        await transport.shutdown()
+        let isRemoved = peer.requests.contains { $0.type == .remove && String(decoding: $0.body, as: UTF8.self).hasSuffix("/reel.mov") }
+        #expect(isRemoved == [.failure, .fileExists, .permissionDenied].contains(code))
+    }
+
     @Test func discardRemovesPartFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)

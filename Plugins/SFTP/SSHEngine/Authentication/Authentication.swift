@@ -203,7 +203,9 @@ struct Authentication {
         // deadline first.
         try checkStopAndDeadline()
         logger.debug("SSH authentication refused", metadata: ["server": "\(settings.server)", "method": "\(method)"])
-        if session.isLost(code) || session.traffic.hasEnded { throw lost(code) }
+        // During authentication, the library also uses these codes for damaged key files and for prompts that it can't process.
+        let isAmbiguous = code == LIBSSH2_ERROR_PROTO || code == LIBSSH2_ERROR_OUT_OF_BOUNDARY
+        if session.isLost(code) && !isAmbiguous || session.traffic.hasEnded { throw lost(code) }
         switch code {
         case LIBSSH2_ERROR_AUTHENTICATION_FAILED, LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED:
             refusals.append(what)

@@ -156,4 +156,7 @@ package struct StatusFailure: Error, Hashable, Sendable {
 extension Status.Code {
     /// Whether the file or folder does not exist.
     package var meansMissing: Bool { self == .noSuchFile || self == .noSuchPath }
+
+    /// Whether a rename may have failed because a file with the new name exists. Version 3 of the protocol has no code of its own for this cause.
+    package var mayMeanExisting: Bool { self == .failure || self == .fileExists || self == .permissionDenied }
 }

@@ -58,7 +58,7 @@ struct SFTPDownload {
         if let checkpoint, checkpoint.confirmed > 0 {
             known = RemoteVersion(checkpoint)
             let opened = try await FileWriter.open(destination, from: checkpoint.confirmed, size: known?.size, on: threads)
-            if opened.isInPlace { return try await finish(opened, nil, size: opened.start) }
+            if opened.isInPlace { return try await finish(opened, nil, mode: keptMode(), size: opened.start) }
             guard known != nil else { throw changed }
             continued = opened
         }
@@ -77,7 +77,7 @@ struct SFTPDownload {
             writer = continued
         } else {
             writer = try await FileWriter.open(destination, size: version.size, on: threads)
-            if writer.isInPlace { return try await finish(writer, nil, size: writer.start) }
+            if writer.isInPlace { return try await finish(writer, nil, mode: mode, size: writer.start) }
         }
         try await receive(version, from: handle, into: writer)
         return try await finish(writer, version, mode: mode, size: version.size)
@@ -101,6 +101,17 @@ struct SFTPDownload {
             throw TransferError(.unsupported, .unsupported, "\(client.serverName) does not report the size of \(paths.name).")
         }
         return (version, found.permissions)
+    }
+
+    /// Requests the permissions to give to the file; nil if the endpoint's options do not keep permissions, or the server does not report them.
+    private func keptMode() async throws -> UInt32? {
+        guard server.options.keepModes else { return nil }
+        do {
+            return try await client.attributes(.stat(paths.final)).permissions
+        } catch is StatusFailure {
+            // The local file is already complete, so this failure must not fail the download.
+            return nil
+        }
     }
 
     // MARK: Content
@@ -210,11 +221,15 @@ struct SFTPDownload {
         var receipt = TransferReceipt(bytes: size, remoteURL: paths.url(of: paths.final))
         if version != nil { try await verify(LocalContent(writer, size: size), &receipt) }
         reporter.report(total: size)
+        let kept = server.options.keepModes ? mode : nil
+        // The file gets its permissions before its final name, because this process may be killed at any time. Only permissions that the
+        // owner does not have on the server are removed last.
+        var isModeSet = true
+        if let kept, !writer.isInPlace { isModeSet = writer.descriptor.changePart(mode: kept) }
         try await writer.finish(
-            size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: server.options.keepModes && mode != nil,
-            permissions: mode)
-        // Set the permissions last: after a crash, the next attempt could not open a read-only part file.
-        if server.options.keepModes, let mode, !writer.descriptor.change(mode: mode) {
+            size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: kept != nil, permissions: mode)
+        if let kept, isModeSet { isModeSet = writer.descriptor.removeAddedPermissions(mode: kept) }
+        if !isModeSet {
             receipt.warnings.append("The system refused to give \(writer.finalPath) the permissions of the file at \(client.serverName).")
         }
         reporter.report(sent: size, confirmed: size)

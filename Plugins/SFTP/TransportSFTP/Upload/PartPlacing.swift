@@ -18,12 +18,16 @@ struct PartPlacing: Sendable {
 
     // MARK: Existing files
 
+    /// Returns the attributes of the file with the final name; nil if there is none, or if the policy never replaces it.
+    func existingFile() async throws -> FileAttributes? {
+        policy == .rename ? nil : try await client.attributesIfThere(paths.final)
+    }
+
     /// Checks whether the policy keeps an existing file, so that the upload is unnecessary. Call this method before sending content.
     ///
     /// - Returns: The receipt for the existing file; nil to send the file.
-    /// - Throws: A `TransferError` if a file exists and the policy is `never`, or a folder exists and the policy is not `skip` or `rename`.
-    func receiptIfKept() async throws -> TransferReceipt? {
-        guard policy != .rename, let found = try await client.attributesIfThere(paths.final) else { return nil }
+    /// - Throws: A `TransferError` if the policy is `never`, or if the file is a folder and the policy is not `skip`.
+    func receipt(keeping found: FileAttributes) throws -> TransferReceipt? {
         if policy == .never { throw TransferError.remoteFileExists(paths.name, at: client.serverName) }
         if found.kind == .folder, policy != .skip { throw folderExists }
         let size = policy == .always || found.kind == .folder ? nil : try found.checkedSize(of: paths.name, at: client.serverName)
@@ -107,7 +111,10 @@ struct PartPlacing: Sendable {
             try await client.perform(.rename(part, to: paths.final))
             return []
         } catch let failure as StatusFailure where !failure.status.code.meansMissing {
-            guard let found = try await client.attributesIfThere(paths.final), found.kind != .folder else {
+            // Without the existing file, the rename would fail again.
+            guard failure.status.code.mayMeanExisting,
+                let found = try await client.attributesIfThere(paths.final), found.kind != .folder
+            else {
                 throw try await explain(failure)
             }
         }
@@ -136,7 +143,10 @@ struct PartPlacing: Sendable {
             return nil
         }
         let final = [UInt8](checkpoint.final)
-        guard let found = try await client.attributesIfThere(final), found.size == UInt64(exactly: size) else {
+        // A file that existed before the upload can have the same size.
+        guard let found = try await client.attributesIfThere(final), found.size == UInt64(exactly: size),
+            checkpoint.existing != FileVersion(found)
+        else {
             throw Self.lost(paths.name, at: client.serverName)
         }
         return receipt(bytes: size, final)

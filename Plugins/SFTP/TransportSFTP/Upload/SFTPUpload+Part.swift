@@ -22,7 +22,9 @@ extension SFTPUpload {
         let key = creationKey
         let isHidden = !writesFinalName && (keepsMode || client.newFileModes.isKnown(key))
         let handle = try await newPart(placing, .permissions(isHidden ? NewFileModes.hidden : key.requested))
+        if !writesFinalName { remainingPart.didCreate(part) }
         var checkpoint = checkpoint
+        checkpoint.precedesPart = nil
         do {
             if !writesFinalName, !keepsMode {
                 checkpoint.mode = try await client.newFileModes.mode(of: handle, key, isHidden: isHidden, at: client)
@@ -67,7 +69,9 @@ extension SFTPUpload {
         let removal = client.begin(.remove(part))
         let opening = client.begin(.open(part, mode.union(.exclusive), creation))
         do {
-            _ = try await removal.response()
+            if case .status(let status) = try await removal.response(), status.code == .ok || status.code.meansMissing {
+                remainingPart.didRemove(part)
+            }
         } catch {
             opening.abandonOpening()
             throw error
@@ -182,6 +186,12 @@ extension SFTPUpload {
         }
     }
 
+    /// Removes the part file. Ignores errors, because the caller throws another error.
+    func removePart() async {
+        guard (try? await client.perform(.remove(part))) != nil else { return }
+        remainingPart.didRemove(part)
+    }
+
     // MARK: Space
 
     /// Checks that the server has space for the remaining content, if the server reports its free space.
@@ -192,7 +202,7 @@ extension SFTPUpload {
             return
         }
         // Keeps the bytes of an earlier attempt, so the upload can resume when there is space again.
-        if known == nil || known?.confirmed == 0 { try? await client.perform(.remove(part)) }
+        if known == nil || known?.confirmed == 0 { await removePart() }
         throw TransferError(
             .remoteFull, .remoteFull,
             "\(client.serverName) has \(space.available) bytes free for \(paths.name), which needs \(bytes) more.")

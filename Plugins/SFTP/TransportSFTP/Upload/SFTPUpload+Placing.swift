@@ -13,7 +13,7 @@ extension SFTPUpload {
         reporter.reportWaiting()
         warnings += outcome.warnings
         if let digest = outcome.digest { return digest.text }
-        try? await client.perform(.remove(part))
+        await removePart()
         // If the source has changed, the comparison proves nothing.
         try await file.verifyUnchanged()
         throw TransferError(
@@ -21,8 +21,13 @@ extension SFTPUpload {
             "\(paths.name) at \(client.serverName) differs from its source. The remote copy was removed, and the upload restarts.")
     }
 
+    /// The size in bytes up to which every server renames a file quickly.
+    private static let quickSize: Int64 = 1 << 20
+
     /// Renames the part file to the final name, unless the upload writes directly to the final name.
-    func moveIntoPlace(_ placing: PartPlacing, size: Int64, checksum: String?) async throws -> TransferReceipt {
+    func moveIntoPlace(
+        _ placing: PartPlacing, size: Int64, checksum: String?, replacing existing: FileVersion?
+    ) async throws -> TransferReceipt {
         var receipt: TransferReceipt
         if writesFinalName {
             receipt = placing.receipt(bytes: size, part)
@@ -30,7 +35,10 @@ extension SFTPUpload {
             receipt = try await placing.place(size: size) { final in
                 var checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
                 checkpoint.otherPart = known?.checkpoint.otherPart
+                checkpoint.existing = existing
                 try await reporter.save(checkpoint.encoded(confirmed: size))
+                // Some servers copy the file to rename it.
+                if size > Self.quickSize { reporter.reportWaiting() }
             }
             await removeOtherPart(&receipt)
         }

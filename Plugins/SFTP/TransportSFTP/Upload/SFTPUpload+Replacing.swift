@@ -36,8 +36,10 @@ extension SFTPUpload {
         }
         checkpoint.part = Data(part)
         checkpoint.otherPart = Data(earlier)
+        checkpoint.precedesPart = size > 0 ? nil : true
         try await reporter.save(checkpoint.encoded(confirmed: known.confirmed))
-        try? await client.perform(.remove(earlier))
+        if size > 0 { remainingPart.didCreate(part) }
+        if (try? await client.removeIfThere(earlier)) != nil { remainingPart.didRemove(earlier) }
         upload.known = (checkpoint, known.confirmed)
         return upload
     }

@@ -27,17 +27,21 @@ struct SFTPUpload {
     /// retried.
     let isRepeated: Bool
     let threads: WorkerThreads
+    /// The part file on the server, for the error of the attempt.
+    let remainingPart: RemainingPart
     let reporter: AttemptReporter
 
     init(
         _ attempt: FileAttempt, _ server: SFTPServer, over connection: PooledConnection, _ features: SFTPFeatures,
-        others: ConnectionLender, from file: FileReader, on threads: WorkerThreads, reporting reporter: AttemptReporter
+        others: ConnectionLender, from file: FileReader, on threads: WorkerThreads, leaving remainingPart: RemainingPart,
+        reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
         self.others = others
         self.server = server
         self.file = file
         self.threads = threads
+        self.remainingPart = remainingPart
         self.reporter = reporter
         paths = RemoteFilePaths(attempt.remotePath, at: server.address)
         options = attempt.options
@@ -95,15 +99,19 @@ struct SFTPUpload {
                 await removeOtherPart(&receipt)
                 return receipt
             }
-            return try await moveIntoPlace(placing, size: size, checksum: known.checkpoint.checksum)
+            return try await moveIntoPlace(
+                placing, size: size, checksum: known.checkpoint.checksum, replacing: known.checkpoint.existing)
         }
-        let checkpoint = known?.checkpoint ?? initialCheckpoint
+        var checkpoint = known?.checkpoint ?? initialCheckpoint
         // Starts to open connections before the check for an existing file, because opening takes a while
         // and the upload nearly always needs the connections.
         if checkpoint.ranges != nil { await others.prepare(maximumWriters - 1) }
-        if known == nil, !writesFinalName, let receipt = try await placing.receiptIfKept() {
-            reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
-            return receipt
+        if known == nil, !writesFinalName, let existing = try await placing.existingFile() {
+            if let receipt = try placing.receipt(keeping: existing) {
+                reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
+                return receipt
+            }
+            checkpoint.existing = FileVersion(existing)
         }
         // Saves the checkpoint before the part file exists, so the part file can be removed after a crash. Without a part file, saves the
         // checkpoint after opening the file. Until then, a file with the final name does not belong to this upload.
@@ -125,14 +133,13 @@ struct SFTPUpload {
             var (size, warnings) = try await write(writer, record, mode)
             let checksum = try await verify(size, &warnings)
             record.end()
-            var receipt = try await moveIntoPlace(placing, size: size, checksum: checksum)
+            var receipt = try await moveIntoPlace(placing, size: size, checksum: checksum, replacing: checkpoint.existing)
             receipt.warnings += part.warnings + warnings
             return receipt
         } catch {
-            let isKept = !Self.dropsPart(error)
-            if isKept { await writer.saveBeforeEnd() }
+            if !Self.dropsPart(error) { await writer.saveBeforeEnd() }
             writer.close()
-            throw isKept ? namingPart(error) : error
+            throw error
         }
     }
 
@@ -140,16 +147,6 @@ struct SFTPUpload {
     private static func dropsPart(_ error: any Error) -> Bool {
         guard let error = error as? TransferError else { return false }
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
-    }
-
-    /// Adds the path of the part file, which stays on the server, to an error. Users who do not want to resume can remove the file.
-    private func namingPart(_ error: any Error) -> any Error {
-        guard var error = error as? TransferError, !writesFinalName,
-            [.transient, .unreachable, .remoteFull].contains(error.failureClass)
-        else { return error }
-        let location = "unfinished part file at \(client.serverName): \(String(decoding: part, as: UTF8.self))"
-        error.cause = error.cause.map { "\($0); \(location)" } ?? location
-        return error
     }
 
     /// Decides when to save checkpoints: more often after an earlier attempt failed or was interrupted, because this attempt may also end
@@ -161,6 +158,7 @@ struct SFTPUpload {
     /// The checkpoint for a first attempt.
     private var initialCheckpoint: UploadCheckpoint {
         var checkpoint = UploadCheckpoint(part: part, final: paths.final, stage: .writing)
+        if !writesFinalName { checkpoint.precedesPart = true }
         if maximumWriters > 1, file.source.growth == nil, file.source.size >= server.options.parallelThreshold {
             checkpoint.ranges = [UploadCheckpoint.Range(start: 0, end: file.source.size, confirmed: 0)]
         }
@@ -184,7 +182,7 @@ struct SFTPUpload {
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // Removes the part file, because its content is incomplete or a mix of two versions of the source.
             writer.close()
-            try? await client.perform(.remove(part))
+            await removePart()
             throw error
         } catch let failure as StatusFailure where failure.status.code == .failure {
             throw try await explain(failure, at: writer.handle)

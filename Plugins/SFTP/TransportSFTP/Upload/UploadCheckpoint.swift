@@ -50,6 +50,10 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     var otherPart: Data?
     /// The permissions to set before the part file is renamed; nil to keep its permissions.
     var mode: UInt32?
+    /// The file with the final name before the upload; nil if there was none.
+    var existing: FileVersion?
+    /// Whether the checkpoint was saved before the part file was created; nil for false.
+    var precedesPart: Bool?
 
     package init(part: [UInt8], final: [UInt8], stage: Stage, checksum: String? = nil) {
         self.part = Data(part)
@@ -76,6 +80,9 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
                 start: last.start, end: range.end, confirmed: range.confirmed, acknowledged: range.acknowledged)
         }
     }
+
+    /// The path of the part file on the server; nil if the upload has no part file, or had none when the checkpoint was saved.
+    var existingPart: [UInt8]? { part == final || precedesPart == true ? nil : [UInt8](part) }
 
     // MARK: Positions
 
@@ -132,4 +139,13 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         // Without the parentheses, an intermediate result could overflow.
         ranges.reduce(0) { $0 + ($1.confirmed - $1.start) }
     }
+}
+
+/// The size and the modification time of a file on a server. A file that replaces it usually differs in one of them.
+struct FileVersion: Codable, Hashable, Sendable {
+    let size: UInt64?
+    /// The time in seconds since 1970.
+    let modificationTime: UInt32?
+
+    init(_ attributes: FileAttributes) { (size, modificationTime) = (attributes.size, attributes.modificationTime) }
 }

@@ -1,0 +1,42 @@
+import Locking
+import TransferCore
+
+/// The part file that a failed upload leaves on the server. The error of the attempt names it, so users who do not want to resume can remove
+/// the file.
+final class RemainingPart: Sendable {
+    private let endpoint: Endpoint
+    private let path: Locked<[UInt8]?>
+
+    /// The classes of errors with which a session can fail. After other errors, the account or the session waits, or the upload restarts in a
+    /// new part file.
+    private static let failureClasses: Set<FailureClass> = [
+        .transient, .unreachable, .remoteFull, .unsupported, .protocolViolation, .permanent, .sourceLost,
+    ]
+
+    /// Starts with the part file of the attempt's checkpoint, because the attempt may fail before it reaches the server.
+    init(of attempt: FileAttempt) {
+        endpoint = attempt.endpoint
+        var known: [UInt8]?
+        if case .upload = attempt.payload { known = attempt.checkpoint.flatMap { UploadCheckpoint($0) }?.existingPart }
+        path = Locked(known)
+    }
+
+    /// Records that the part file of the upload exists. Call this method only for a file that does not have the final name.
+    func didCreate(_ part: [UInt8]) { path.withLock { $0 = part } }
+
+    /// Records that a part file no longer exists.
+    func didRemove(_ part: [UInt8]) {
+        path.withLock { if $0 == part { $0 = nil } }
+    }
+
+    /// Returns an error with the path of the part file as a part of its cause. Returns the error itself if there is no part file, or if the
+    /// error has another class.
+    func named(in error: any Error) -> any Error {
+        guard var error = error as? TransferError, Self.failureClasses.contains(error.failureClass), let part = path.withLock({ $0 }),
+            let address = try? SFTPAddress(endpoint)
+        else { return error }
+        let location = "unfinished part file at \(address.serverName): \(String(decoding: part, as: UTF8.self))"
+        error.cause = error.cause.map { "\($0); \(location)" } ?? location
+        return error
+    }
+}
