@@ -26,6 +26,18 @@ import TransportHTTP
     }
 
     @Test(arguments: [
+        (408, "stopped waiting for the request"), (423, "reports that the file is locked"), (425, "asks to send the request again later"),
+        (429, "is busy"),
+    ])
+    func describesTemporaryRejections(status: Int, words: String) async throws {
+        let transfer = try TestTransfer("put", size: 10) { _, _ in [.answer(status)] }
+        let failure = try #require(await transfer.failure())
+        #expect(failure.failureClass == .transient && failure.code == .serverError)
+        #expect(failure.message.hasPrefix("The server ") && failure.message.hasSuffix(" \(words)."), "\(failure)")
+        await transfer.end()
+    }
+
+    @Test(arguments: [
         (302, FailureClass.permanent, TransferError.Code.rejected), (400, .permanent, .rejected), (401, .credentials, .credentialsRejected),
         (403, .permanent, .forbidden), (404, .permanent, .noSuchRemoteFile), (405, .unsupported, .unsupported),
         (410, .permanent, .noSuchRemoteFile), (429, .transient, .serverError), (500, .transient, .serverError),

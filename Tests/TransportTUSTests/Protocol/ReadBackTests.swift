@@ -70,6 +70,22 @@ import TransportTUS
         await upload.end()
     }
 
+    /// The server sends more bytes than the file has, and then keeps the connection open without an end of the content.
+    @Test(.timeLimit(.minutes(1))) func stopsReadingAfterSizeOfFile() async throws {
+        let isComplete = Locked(false)
+        let script = Self.script(giving: "")
+        let upload = try upload { request, number in
+            if request.method == "PATCH" { isComplete.withLock { $0 = true } }
+            guard request.method == "GET", isComplete.withLock({ $0 }) else { return script(request, number) }
+            return [.raw("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n\(Self.text(11))"), .silence]
+        }
+        let error = await upload.failure()
+        #expect(error?.failureClass == .resumeLost)
+        #expect(error?.code == .checksumMismatch)
+        #expect(upload.methods == ["POST", "GET", "PATCH", "GET", "DELETE"])
+        await upload.end()
+    }
+
     @Test(arguments: [403, 405, 410, 501]) func rejectsServerWithoutDownloads(status: Int) async throws {
         let upload = try upload { request, number in
             request.method == "GET" ? [.answer(status)] : Self.script(giving: "")(request, number)

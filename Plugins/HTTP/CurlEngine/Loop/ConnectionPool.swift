@@ -1,13 +1,18 @@
 import CCurl
 import TransferCore
+import TransportSupport
 
-/// The key of a connection pool: the connection options, including secrets, but without the timeout. Requests share connections only if
-/// their keys are equal.
+/// The key of a connection pool: the connection options, including a digest of their secrets, but without the timeout. Requests share
+/// connections only if their keys are equal.
+///
+/// A pool keeps its key while it is idle, so the key must not contain the secrets themselves.
 ///
 /// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to
 /// an interface, a request for HTTP/2 reuses an HTTP/1.1 connection, and the private key of a client certificate is not compared.
-struct ConnectionKey: Hashable {
+package struct ConnectionKey: Hashable {
     private let texts: [String?]
+    /// The digest of the passphrase, of the proxy's password, and of a proxy's URL that may contain a password.
+    private let secrets: [UInt8]
     private let pinnedPublicKeys: [String]
     private let proxy: Proxy.Choice
     private let proxyExceptions: [String]?
@@ -15,18 +20,40 @@ struct ConnectionKey: Hashable {
     private let httpVersion: ConnectionOptions.HTTPVersion
     private let isVerified: Bool
 
-    init(_ options: ConnectionOptions) {
+    package init(_ options: ConnectionOptions) {
         let certificate = options.clientCertificate
         texts = [
-            options.certificateAuthorityFile, certificate?.certificateFile, certificate?.keyFile, certificate?.passphrase?.reveal(),
-            options.proxy.userName, options.proxy.password?.reveal(), options.localInterface,
+            options.certificateAuthorityFile, certificate?.certificateFile, certificate?.keyFile, options.proxy.userName,
+            options.localInterface,
         ]
+        var proxy = options.proxy.choice
+        var proxyURL: String?
+        if case .variableValue(let value) = proxy {
+            proxy = .variableValue("")
+            proxyURL = value
+        }
+        self.proxy = proxy
+        secrets = Self.digest([certificate?.passphrase?.reveal(), options.proxy.password?.reveal(), proxyURL])
         pinnedPublicKeys = options.pinnedPublicKeys
-        proxy = options.proxy.choice
         proxyExceptions = options.proxy.exceptions
         addressFamily = options.addressFamily
         httpVersion = options.httpVersion
         isVerified = options.verification.isRequired
+    }
+
+    /// A random prefix of all digests. It differs in each process, so a digest that leaks without it reveals nothing about a short secret.
+    private static let randomPrefix = (0..<32).map { _ in UInt8.random(in: 0...UInt8.max) }
+
+    private static func digest(_ secrets: [String?]) -> [UInt8] {
+        var hash = RunningChecksum(.sha256)
+        hash.update(randomPrefix)
+        for secret in secrets {
+            let bytes = secret.map { Array($0.utf8) }
+            // The length separates the secrets, and distinguishes a missing secret from an empty one.
+            hash.update(Array("\(bytes?.count ?? -1):".utf8))
+            hash.update(bytes ?? [])
+        }
+        return hash.digest
     }
 }
 

@@ -55,7 +55,10 @@ package struct EndpointResponse: Sendable {
             error(
                 .credentials, .credentialsRejected, by: proxyDescription.map { "The proxy \($0)" },
                 "requires credentials for requests to \(origin), or rejected the credentials that it received")
-        case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
+        case 408: error(.transient, .serverError, "stopped waiting for the request")
+        case 423: error(.transient, .serverError, "reports that the file is locked")
+        case 425: error(.transient, .serverError, "asks to send the request again later")
+        case 429: error(.transient, .serverError, "is busy")
         case 417: error(.transient, .rejected, "rejects \"Expect: 100-continue\"")
         case 502...504: error(.transient, .serverUnavailable, "is currently unavailable")
         case 500...: error(.transient, .serverError, "failed")

@@ -132,6 +132,7 @@ struct Concatenation {
         try await record.save { $0.asksForWhole = true }
         var headers = HTTPHeaders()
         headers[server.dialect.concatenationHeader] = "final;\(addresses.joined(separator: " "))"
+        if !isEarly { record.reportWaiting() }
         let answer = try await server.requestCreation(metadata, headers: headers)
         if answer.status == 404 || answer.status == 410 {
             let cause = "POST returned \(answer.status)"

@@ -255,6 +255,8 @@ struct PatchLoop {
         // Resets the position even if the network accepts no bytes. Otherwise, the attempt would still count as waiting for the server while it
         // sends bytes again.
         record.reportSent(offset, of: slot)
+        // A request without content reports no progress.
+        if count == 0, mayTakeLong { reporter.reportWaiting() }
         // Saves the counts until the watch or this function ends.
         async let saving: Void = record.saveCounts(watch.countsToSave, from: offset, of: slot)
         let send = { @Sendable [self, headers, expectsContinue] (observe: (@Sendable (HTTPResponseHead, String) -> Void)?) in

@@ -115,6 +115,9 @@ actor TUSUploadRecord {
         reporter.report(sent: size, confirmed: min(size - 1, start + Int64(Double(size - start) * share)))
     }
 
+    /// Reports that the attempt waits for the server to process a request.
+    nonisolated func reportWaiting() { reporter.reportWaiting() }
+
     /// Reports the position up to which the network accepted bytes. Also called on the HTTP client's thread.
     nonisolated func reportSent(_ position: Int64, of slot: Slot) {
         let isRepeated = positions.withLock { positions in

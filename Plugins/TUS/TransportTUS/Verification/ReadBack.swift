@@ -74,26 +74,34 @@ struct ReadBack {
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the files differ. The upload is then removed, if the
     ///   server allows that.
     func compare(_ url: String) async throws -> String {
-        let sink = HashingSink()
         let (size, record) = (size, record)
-        let answer = try await server.ask(.get) {
-            try await server.send(
-                .get, to: url, sink: sink,
-                progress: { record.confirmWhileReadingBack($0, of: size, from: size - min(size, Self.unconfirmedBytes)) })
+        let sink = HashingSink(upTo: size)
+        let answer: TUSResponse
+        do {
+            answer = try await server.ask(.get) {
+                try await server.send(
+                    .get, to: url, sink: sink,
+                    progress: { record.confirmWhileReadingBack($0, of: size, from: size - min(size, Self.unconfirmedBytes)) })
+            }
+        } catch is HashingSink.ExceedsLimit {
+            throw try await mismatch()
         }
         guard answer.status == 200 else { throw try await server.refused(answer) }
         let local = try await threads.checksum(
             .sha256, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)
         let remote = sink.result
-        guard remote.bytes == size, remote.checksum == local else {
-            try await file.verifyUnchanged()
-            let busy = await server.removeIfAllowed(record.checkpoint.ownURLs)
-            throw TransferError(
-                .resumeLost, .checksumMismatch, "The upload at \(server.origin) differs from its source.",
-                retryAfter: busy?.retryAfter)
-        }
+        guard remote.bytes == size, remote.checksum == local else { throw try await mismatch() }
         record.limitConfirmed(to: .max)
         try await record.confirm(size, of: .whole)
         return local.text
+    }
+
+    /// Removes the upload, if the server allows that, and returns the error for a difference. If the source has changed, throws the error for
+    /// the change instead, because the difference then proves nothing.
+    private func mismatch() async throws -> TransferError {
+        try await file.verifyUnchanged()
+        let busy = await server.removeIfAllowed(record.checkpoint.ownURLs)
+        return TransferError(
+            .resumeLost, .checksumMismatch, "The upload at \(server.origin) differs from its source.", retryAfter: busy?.retryAfter)
     }
 }
