@@ -75,8 +75,11 @@ public struct AttemptReporter: Sendable {
     }
 
     /// Reports that a request was sent completely and its response is pending. Until bytes move again, the longer of the response timeout
-    /// and the stall timeout applies. After the last byte of a file above 1 MiB, the queue applies this limit without the call, unless
-    /// ``reportActivity()`` was called after that byte.
+    /// and the stall timeout applies. Once the attempt has sent the last byte of a file above 1 MiB, the queue applies this limit without the
+    /// call, unless ``reportActivity()`` was called after that byte.
+    ///
+    /// If an attempt resumes a file whose bytes were all sent before, call this method before each request that may take long, such as a sync
+    /// or a concatenation.
     public func reportWaiting() {
         waitHandler()
     }

@@ -36,7 +36,8 @@ package final class Once<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits for the result, or until the caller is cancelled. Only one caller can wait.
+    /// Waits for the result. If the calling task is cancelled first, `CancellationError` becomes the result, and later results have no effect.
+    /// Only one caller can wait.
     ///
     /// - Parameter onCancel: Called if the caller is cancelled before the result.
     package func valueUnlessCancelled(onCancel: @escaping @Sendable () -> Void = {}) async throws -> Value {

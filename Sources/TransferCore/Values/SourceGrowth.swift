@@ -66,8 +66,8 @@ public final class SourceGrowth: Sendable {
 
     /// Calls `call` once when the byte at the offset is readable, or the source is complete or failed.
     ///
-    /// If one of these conditions already holds, `call` runs on the caller's thread before this method returns. Otherwise it runs on the
-    /// producer's thread.
+    /// If one of these conditions already holds, `call` runs on the caller's thread before this method returns. Otherwise it runs during the
+    /// call of ``update(_:)`` that fulfils a condition, on the thread of that call.
     ///
     /// - Parameters:
     ///   - offset: The offset of a byte in the stream, from 0.
@@ -129,7 +129,8 @@ public final class SourceGrowth: Sendable {
         try await waitUntilReadable(at: .max)
     }
 
-    /// Reports new readable bytes, the end or a failure. Called by the producer; calls after the end or a failure have no effect.
+    /// Reports new readable bytes, the end or a failure. The queue calls this method when it has stored bytes of the app's stream, when the
+    /// stream has ended or failed, and when the queue ends the stream. Calls after the end or a failure have no effect.
     public func update(_ extent: Extent) {
         let due = state.withLock { state -> [@Sendable () -> Void] in
             guard case .growing = state.extent else { return [] }

@@ -61,7 +61,7 @@ public struct QueueConfiguration: Sendable {
     /// Receives each step of a change to the store. Tests set it.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 
-    /// The maximum number of rows that one transaction deletes or moves for a removed or quarantined session.
+    /// The maximum number of rows that one transaction changes for removals, quarantines, resets and the removal of unfinished uploads.
     package var rowsPerSweep = QueueStore.maximumRowsPerSweep
 
     /// Called before a run inspects a local file or folder, on the thread that inspects it. Tests set it.

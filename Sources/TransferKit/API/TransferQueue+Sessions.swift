@@ -149,7 +149,7 @@ extension TransferQueue {
     }
 
     nonisolated func allMembers(of group: SessionGroup) async throws -> [SessionID] {
-        if case .tag(let tag) = group { return try await store.sessions(tagged: tag) }
+        if case .tag(let tag) = group { return try await clientReads.run { try await store.sessions(tagged: tag) } }
         return try await members(of: group)
     }
 

@@ -11,26 +11,29 @@ extension TransferQueue {
         let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
         var states = totals.states
         states[.draft] = nil
-        var (confirmed, sent) = (-totals.leftOut.bytesDone, Int64(0))
+        var (done, sent) = (Int64(0), Int64(0))
         for (_, state, run) in runs {
             let figures = run.statistics(at: now)
             throughput.sample(run.activation, moved: run.moved, at: now)
             states[state, default: SessionFigures()] += SessionFigures(figures)
-            confirmed += figures.bytesDone
-            sent += figures.bytesSent - figures.bytesDone
+            done.addSaturated(figures.bytesDone)
+            sent.addSaturated(max(0, figures.bytesSent.subtractingSaturated(figures.bytesDone)))
         }
+        // The bytes that running sessions have confirmed and not stored yet.
+        let unrecordedBytes = max(0, done.subtractingSaturated(totals.leftOut.bytesDone))
         // When a run ends, some bytes that its statistics reported may not be stored. They still count, so that the totals never decrease.
         var kept: Int64 = 0
         for (key, figures) in shown where live[key] == nil {
             guard let state = scheduler.sessionIndex[key]?.state else { continue }
-            let unstored = max(0, figures.done - figures.confirmed)
+            let unstored = max(0, figures.done.subtractingSaturated(figures.confirmed))
             states[state, default: SessionFigures()].bytesDone.addSaturated(unstored)
-            let beyond = max(0, figures.sent - figures.done)
+            let beyond = max(0, figures.sent.subtractingSaturated(figures.done))
             if state == .waiting || state == .running { sent.addSaturated(beyond) } else { kept.addSaturated(beyond) }
         }
         return QueueStatistics(
-            states, inFlight: sent, kept: kept, confirmed: totals.bytesConfirmed + max(0, confirmed), elapsed: totals.running + unrecorded,
-            rate: throughput.rate(at: now), removalsDue: try await clientReads.run { try await store.discardsAtServers() })
+            states, inFlight: sent, kept: kept, confirmed: totals.bytesConfirmed.addingSaturated(unrecordedBytes),
+            elapsed: totals.running + unrecorded, rate: throughput.rate(at: now),
+            removalsDue: try await clientReads.run { try await store.discardsAtServers() })
     }
 }
 
@@ -52,7 +55,7 @@ extension QueueStatistics {
         bytesTotal = max(0, all.bytesTotal)
         bytesDone = max(0, all.bytesDone)
         bytesSent = min(bytesDone.addingSaturated(inFlight).addingSaturated(kept), max(bytesDone, bytesTotal))
-        bytesRemaining = max(0, pending.bytesTotal - pending.bytesDone - inFlight)
+        bytesRemaining = max(0, pending.bytesTotal.subtractingSaturated(pending.bytesDone).subtractingSaturated(inFlight))
         secondsElapsed = elapsed.inSeconds
         self.rate = rate
         averageRate = confirmed > 0 && secondsElapsed > 0 ? Double(confirmed) / secondsElapsed : nil

@@ -1,20 +1,25 @@
 import Foundation
 import GRDB
 import SystemPackage
-import TransferCore
+package import TransferCore
 
 /// Rejects uploads whose items have the same remote name, if an endpoint would replace, skip or reject one of them; see
 /// ``NameClashes/loss(ofContents:)``. The transports report what happens to two files with the same name.
-struct NameCheck: Sendable {
+package struct NameCheck: Sendable {
     let transports: [TransportID: any Transport]
     let folders: SourceFolders
+
+    package init(transports: [TransportID: any Transport], folders: SourceFolders) {
+        self.transports = transports
+        self.folders = folders
+    }
 
     /// Rejects session drafts whose remote names clash. Blocks.
     ///
     /// Compares the names of all drafts for the same account with each other. Drafts with a deduplication key are an exception, because the
     /// queue may already contain their sessions. Such a draft is checked only for clashes among its own names, and a clash is recorded in
     /// ``SessionDraft/refusal``. The scheduler throws that error only if the queue has no session with the key.
-    func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
+    package func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
         var last: (account: String, options: SessionOptions, refusal: NameRefusal?)?
         for index in drafts.indices where drafts[index].direction == .upload {

@@ -17,7 +17,7 @@ package final class QueueStore: Sendable {
     /// Whether the store is in memory, so that its folder is deleted with the store.
     private let isInMemory: Bool
     let databaseFile: OpenDatabaseFile
-    /// The maximum number of rows that one transaction deletes or moves for a removed or quarantined session.
+    /// The maximum number of rows that one transaction changes for removals, quarantines, resets and the removal of unfinished uploads.
     let rowsPerSweep: Int
     /// Whether the path of the database still leads to the file that this store opened, and has done so at each commit. Blocks.
     package var isInPlace: Bool { databaseFile.problem == nil }
@@ -26,7 +26,7 @@ package final class QueueStore: Sendable {
     ///
     /// - Parameters:
     ///   - observer: Receives each step of a change to the store, on the thread that executes the step. For tests.
-    ///   - rowsPerSweep: The maximum number of rows that one transaction deletes or moves for a removed or quarantined session.
+    ///   - rowsPerSweep: The maximum number of rows that one transaction changes for removals, quarantines, resets and the removal of unfinished uploads.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. A store that is
     ///   damaged or too new stays unchanged.
     package static func open(

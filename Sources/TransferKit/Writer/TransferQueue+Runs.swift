@@ -80,6 +80,8 @@ extension TransferQueue {
     private func record(of key: SessionKey, _ id: SessionID, _ number: UInt64) async -> SessionRecord? {
         var outcome = RunOutcome.interrupted
         do {
+            // The run counts from the figures after a reset. The run itself reports an error.
+            try? await store.finishMarked(key)
             let (records, unreadable) = try await store.readSessions([key])
             if let found = records.first { return found }
             let reason = unreadable[key] ?? "Cannot read the session \(id)."
@@ -135,11 +137,19 @@ extension TransferQueue {
         if let live = live[run.key], live.activation == number {
             live.abandon()
             throughput.end(number, moved: live.moved, at: configuration.clock.now())
-            self.live[run.key] = nil
-            pacer.forget(session: run.key)
+            // The run's attempts end here. As at the end of any run, the bytes that they confirmed count as stored.
+            for file in live.activeFiles { live.end(file, confirmed: file.shownConfirmed) }
+            forget(live, of: run.key)
         }
         mailbox.post(.report(RunEvent(key: run.key, run: number, content: .abandoned)))
         runsEnded.send()
+    }
+
+    /// Forgets a run that has ended or was abandoned. Keeps the last figures of an unfinished session.
+    private func forget(_ run: LiveRun, of key: SessionKey) {
+        live[key] = nil
+        if scheduler.sessionIndex[key]?.state.isEnded == false, !run.isHistoryForgotten { shown[key] = run.shown }
+        pacer.forget(session: key)
     }
 
     private func end(_ number: UInt64) {
@@ -229,12 +239,11 @@ extension TransferQueue {
             hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
         let duration = run.duration(at: clock.now())
-        lastRates.add(bytes: run.moved, in: duration, account: account)
         meters.recordRun(of: scheduler.accounts[account]?.account.name, labels, duration)
         guard live[key] === run else { return }
-        live[key] = nil
-        if scheduler.sessionIndex[key]?.state.isEnded == false, !run.isHistoryForgotten { shown[key] = run.shown }
-        pacer.forget(session: key)
+        // An abandoned run does not count, because its duration includes the time for which it hung.
+        lastRates.add(bytes: run.moved, in: duration, account: account)
+        forget(run, of: key)
     }
 }
 

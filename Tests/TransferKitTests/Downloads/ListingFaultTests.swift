@@ -132,6 +132,90 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// Options with which a listing stalls after 6 s.
+    private func stallOptions(maximumAttempts: Int = 8) -> SessionOptions {
+        SessionOptions(
+            retry: RetryPolicy(base: .zero, maximumAttempts: maximumAttempts), stallTimeout: .seconds(6), responseTimeout: .seconds(6))
+    }
+
+    /// Advances the clock until an attempt has failed, and returns its error. The run must still be active then.
+    private func nextFailure(_ events: QueueEvents) async -> TransferError? {
+        let failure = Locked<TransferError?>(nil)
+        let reading = Task {
+            let error = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
+            failure.withLock { $0 = error }
+        }
+        // The queue samples the progress ten times a second.
+        while failure.withLock({ $0 }) == nil {
+            await fixture.queue.clock.waitForSleep(of: .milliseconds(100))
+            fixture.queue.clock.advance(by: .milliseconds(100))
+        }
+        await reading.value
+        return failure.withLock { $0 }
+    }
+
+    /// The first endpoint accepts the request, and never responds.
+    @Test func listsAtNextEndpointAfterSilence() async throws {
+        let second = MemoryTransport(id: "second")
+        for number in 0..<2 { second.provide(DownloadFixture.content(10, seed: number), as: "trip/\(number)") }
+        // The files of the listing also move to the second endpoint.
+        memory.refuse(host: "a")
+        let attempts = Locked(0)
+        let silent = ScriptedLister(memory: memory) { _, _ in
+            attempts.withLock { $0 += 1 }
+            try await Latch().wait()
+            return nil
+        }
+        let gate = second.gate("trip")
+        let queue = try await fixture.queue.open(transports: [silent, second])
+        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "a"), second.endpoint(host: "b")]))
+        let session = try await queue.enqueue(request("trip", options: stallOptions()))
+        let events = queue.events
+        try await queue.start()
+        let failure = await nextFailure(events)
+        try #require(failure?.code == .stalled && failure?.failureClass == .unreachable, "\(String(describing: failure))")
+        try await gate.reached()
+        gate.open()
+        #expect(try await session.value.statistics.filesDone == 2)
+        #expect(attempts.withLock { $0 } == 1 && second.listings.map(\.description) == ["trip"])
+        await queue.shutdown()
+    }
+
+    /// An endpoint that never responds is down, so the attempts do not count.
+    @Test func silentEndpointUsesNoAttempts() async throws {
+        provide(2, in: "trip")
+        let gate = memory.gate("trip")
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(request("trip", options: stallOptions(maximumAttempts: 2)))
+        let events = queue.events
+        try await queue.start()
+        for _ in 0..<3 {
+            let failure = await nextFailure(events)
+            try #require(failure?.code == .stalled && failure?.failureClass == .unreachable, "\(String(describing: failure))")
+        }
+        gate.open()
+        #expect(try await session.value.statistics.filesDone == 2)
+        #expect(listings == Array(repeating: "trip", count: 4))
+        await queue.shutdown()
+    }
+
+    /// An endpoint that has sent entries is not down.
+    @Test func stallAfterFirstEntriesIsTransient() async throws {
+        let slow = ScriptedLister(memory: memory) { _, number in
+            if number > 0 { try await Latch().wait() }
+            return [RemoteEntry(name: Array("0".utf8), kind: .file(size: 10))]
+        }
+        let queue = try await fixture.queue.open(transports: [slow])
+        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(request("trip", options: stallOptions()))
+        let events = queue.events
+        try await queue.start()
+        let failure = await nextFailure(events)
+        #expect(failure?.code == .stalled && failure?.failureClass == .transient, "\(String(describing: failure))")
+        try await queue.cancel(session.id)
+        await queue.shutdown()
+    }
+
     /// The size in a listing is only a hint. A file that is larger than listed does not count as stalled.
     @Test func toleratesFileLargerThanListed() async throws {
         provide(2, in: "trip")

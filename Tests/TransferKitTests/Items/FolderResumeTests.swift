@@ -58,7 +58,7 @@ import TransferKit
     }
 
     /// Between the runs, files and folders are deleted and added. The manifest keeps the files found before, and gets each other file once. The folder
-    /// that was being read is gone, so it is a failed item: the queue can't distinguish a deletion from a disk that is not mounted.
+    /// that was being read is gone, so it is a failed item. When it is there again, a retry resumes it.
     @Test func resumesInChangedFolder() async throws {
         for number in 0..<2_500 { try tree.file("\(number % 7)/\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])
@@ -91,6 +91,84 @@ import TransferKit
         #expect(items.map(\.destination.description) == found.map(\.destination.description) + ["tree/5"] + six.sorted())
         #expect(items.filter { $0.state != .pending }.map(\.destination.description) == ["tree/5"])
         #expect(try await fixture.statistics(store)?.files == items.count)
+        // A retry resumes the folder after the files that were found before.
+        try tree.file("5/1", "found before")
+        try tree.file("5/added", "new")
+        try await store.commit([.resetSession(1, isWhole: false)])
+        #expect(try await fixture.statistics(store)?.files == items.count - 1)
+        try await fixture.expand(store)
+        let all = try await fixture.items(store, page: 5_000).map(\.destination.description)
+        #expect(Set(all) == Set(items.map(\.destination.description)).subtracting(["tree/5"]).union(["tree/5/added"]))
+        #expect(Set(all).count == all.count)
+        #expect(try await fixture.statistics(store)?.files == all.count)
+        await store.close()
+    }
+
+    /// The disk with the folder is not mounted when the expansion resumes, so its place is an empty folder or does not exist. A retry after the disk was
+    /// mounted adds the remaining files, each once.
+    @Test(arguments: [false, true]) func resumesOnceDiskIsMounted(_ hasMountPoint: Bool) async throws {
+        for number in 0..<2_500 { try tree.file("\(number)", "x") }
+        var store = try await fixture.open([TransferItem(tree.root)])
+        let batches = Locked(0)
+        await #expect(throws: CancellationError.self) {
+            try await fixture.expand(
+                store,
+                refusing: { step in
+                    guard case .read = step else { return false }
+                    return batches.withLock { count in
+                        count += 1
+                        return count == 2
+                    }
+                })
+        }
+        let statistics = try #require(try await fixture.statistics(store))
+        #expect(statistics.files == 999 && statistics.bytesTotal == nil, "The total size is unknown.")
+        await store.close()
+        let disk = fixture.folder.path.appending("disk")
+        try FileManager.default.moveItem(atPath: tree.root.string, toPath: disk.string)
+        if hasMountPoint { try FileManager.default.createDirectory(atPath: tree.root.string, withIntermediateDirectories: true) }
+        store = try await fixture.open()
+        try await fixture.expand(store)
+        let failed = try await fixture.items(store, page: 5_000).filter { $0.state == .failed }
+        #expect(failed.map(\.destination.description) == ["tree"] && failed.allSatisfy(\.isFolder))
+        if hasMountPoint { #expect(failed.first?.error?.message.contains("mount it") == true) }
+        // The folder is still not there.
+        try await store.commit([.resetSession(1, isWhole: false)])
+        try await fixture.expand(store)
+        #expect(try await fixture.statistics(store)?.filesFailed == 1)
+        if hasMountPoint { try FileManager.default.removeItem(atPath: tree.root.string) }
+        try FileManager.default.moveItem(atPath: disk.string, toPath: tree.root.string)
+        try await store.commit([.resetSession(1, isWhole: false)])
+        try await fixture.expand(store)
+        let all = try await fixture.items(store, page: 5_000)
+        #expect(all.map(\.destination.description).sorted() == (0..<2_500).map { "tree/\($0)" }.sorted())
+        let end = try #require(try await fixture.statistics(store))
+        #expect(end.files == 2_500 && end.filesFailed == 0 && end.bytesTotal == 2_500)
+        await store.close()
+    }
+
+    /// A folder whose files were removed between the runs is not a disk that is not mounted.
+    @Test func resumesInEmptiedFolder() async throws {
+        for number in 0..<1_500 { try tree.file("\(number)", "x") }
+        var store = try await fixture.open([TransferItem(tree.root)])
+        let isFirst = Locked(true)
+        await #expect(throws: CancellationError.self) {
+            try await fixture.expand(
+                store,
+                refusing: { step in
+                    guard case .read = step else { return false }
+                    return isFirst.withLock { isFirst in
+                        defer { isFirst = false }
+                        return !isFirst
+                    }
+                })
+        }
+        await store.close()
+        for number in 0..<1_500 { try FileManager.default.removeItem(atPath: tree.path("\(number)").string) }
+        store = try await fixture.open()
+        try await fixture.expand(store)
+        #expect(try await fixture.items(store, page: 5_000).count == 999)
+        #expect(try await fixture.statistics(store)?.filesFailed == 0)
         await store.close()
     }
 }

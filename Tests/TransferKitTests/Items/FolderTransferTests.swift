@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import SystemPackage
 import Testing
 import TransferCore
@@ -80,6 +81,56 @@ import TransportTesting
         let end = try await session.status.statistics
         #expect(end.files == 1_101 && end.filesDone == 1_101 && end.bytesTotal == 1_101)
         #expect(Set(fixture.memory.completePaths.map(\.description)) == Set(try tree.files().map { "tree/\($0)" }))
+        await queue.shutdown()
+    }
+
+    /// An earlier version stored rows of a folder that do not count until the whole folder has been read.
+    @Test func discardsRowsOfEarlierVersion() async throws {
+        for number in 0..<20 { try tree.file("\(number)", "x") }
+        var queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(.upload([tree.root], to: "a"))
+        await queue.shutdown()
+        let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        let key = try #require(try await store.pool.read { try SessionKey.fetchOne($0, sql: "SELECT key FROM session") })
+        let item = try #require(try await store.pool.read { try Int64.fetchOne($0, sql: "SELECT sequence FROM item") })
+        try await store.commit([.expansion(key, .begin(item: item))])
+        try await store.pool.write { [root = tree.root.string] db in
+            try db.execute(
+                sql: "INSERT INTO directory(session, number, source, destination) VALUES (?, 0, CAST(? AS BLOB), CAST('tree' AS BLOB))",
+                arguments: [key, root])
+            for (position, name) in ["3", "gone", "1"].enumerated() {
+                try db.execute(
+                    sql: """
+                        INSERT INTO file(session, position, kind, directory, source, destination, state, size, generation, unsized)
+                        VALUES (?, ?, 'file', 0, CAST(? AS BLOB), x'', ?, 1, 1, 0)
+                        """, arguments: [key, position, name, name == "1" ? "failed" : "pending"])
+            }
+        }
+        await store.close()
+        queue = try await fixture.open()
+        try await queue.start()
+        let status = try await queue.session(session.id).value
+        #expect(status.state == .completed && status.statistics.files == 20 && status.statistics.filesDone == 20)
+        #expect(Set(fixture.memory.completePaths.map(\.description)) == Set((0..<20).map { "tree/\($0)" }))
+        await queue.shutdown()
+    }
+
+    /// With the option `failSession`, the session fails at the first entry that can't be sent, and not only after the whole folder was read.
+    @Test func failsBeforeWholeFolderIsRead() async throws {
+        for number in 0..<1_100 { try tree.file("b/\(number)", "x") }
+        try FileManager.default.createSymbolicLink(atPath: tree.path("a").string, withDestinationPath: "/nonexistent")
+        try tree.file("c/last", "y")
+        let gate = ThreadGate()
+        let slow = tree.path("c")
+        let queue = try await fixture.open(localReadObserver: { if $0 == slow { gate.block() } })
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        var options = SessionOptions()
+        options.onItemFailure = .failSession
+        let session = try await queue.enqueue(.upload(items: [TransferItem(tree.root, symbolicLinks: .follow)], to: "a", options: options))
+        try await queue.start()
+        await gate.waitForBlockedThreads(1)
+        await #expect(throws: TransferError.self) { try await session.value }
+        gate.open(1)
         await queue.shutdown()
     }
 

@@ -8,7 +8,7 @@ import TransferKit
         var scheduler = try Scheduler.fixture()
         _ = try enqueue(25_000, &scheduler)
         _ = try scheduler.perform(.start)
-        let transaction = try scheduler.report(.ended(.finished(failure: nil, filesSeen: 1)), of: 1)
+        let transaction = try scheduler.report(.ended(.finished(failure: nil, ignoresNewFiles: false)), of: 1)
         try expectBatches(&scheduler, after: transaction)
         #expect(
             scheduler.sessions.dropFirst().allSatisfy {

@@ -16,7 +16,7 @@ import TransferKit
         let ids = drafts.map(\.id)
         _ = try scheduler.perform(.enqueue(drafts))
         _ = try scheduler.perform(.start)
-        for key in [SessionKey(1), 2] { _ = try scheduler.report(.ended(.finished(failure: .broken, filesSeen: 1)), of: key) }
+        for key in [SessionKey(1), 2] { _ = try scheduler.report(.ended(.finished(failure: .broken, ignoresNewFiles: false)), of: key) }
         _ = try scheduler.perform(.perform(.retry, .one(.id(ids[0]))))
         for operation in [SessionOperation.cancel(), .remove()] {
             #expect(try scheduler.perform(.perform(operation, .found([ids[0]], of: .failed))).result.sessions.isEmpty)
@@ -74,7 +74,7 @@ import TransferKit
         var started: [SessionID] = []
         while let id = scheduler.runningIDs.first, let key = scheduler.sessionIndex.key(of: id) {
             started.append(id)
-            _ = try scheduler.report(.ended(.finished(failure: nil, filesSeen: 1)), of: key)
+            _ = try scheduler.report(.ended(.finished(failure: nil, ignoresNewFiles: false)), of: key)
         }
         #expect(started == [4, 1, 2, 3, 0].map { ids[$0] })
     }

@@ -57,7 +57,7 @@ import TransferKit
         _ = try scheduler.perform(.enqueue((Array(1...Self.count) + Array(1...Self.count)).map { .draft("\($0)") }))
         _ = try scheduler.perform(.start)
         #expect(scheduler.runningIDs.count == Self.count && scheduler.sessionIndex.linesAside == Self.count)
-        _ = try scheduler.handle(report(.ended(.finished(failure: nil, filesSeen: 1)), of: 7, scheduler), at: .start)
+        _ = try scheduler.handle(report(.ended(.finished(failure: nil, ignoresNewFiles: false)), of: 7, scheduler), at: .start)
         #expect(scheduler.sessionIndex.linesAside == Self.count - 1)
         _ = scheduler.schedule(at: .start)
         scheduler.commit()

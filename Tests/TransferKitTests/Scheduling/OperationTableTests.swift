@@ -47,7 +47,7 @@ import TransferKit
         case "cancelled":
             try queue.apply(.cancel(), "S")
             try queue.finishStopping("S")
-        case "failed": try queue.end("S", .finished(failure: .broken, filesSeen: 1))
+        case "failed": try queue.end("S", .finished(failure: .broken, ignoresNewFiles: false))
         case "completed": try queue.end("S")
         case "draft": try queue.perform(.saveDrafts([.draft(id: SessionID(named: "S"))]))
         default: break

@@ -20,9 +20,23 @@ import TransferKit
         #expect(policy.delay(afterFailures: 9, retryAfter: .seconds(30), fraction: 0.5) == .seconds(128))
     }
 
+    private static let extremes = [Duration.seconds(1), Duration.largest, Duration.zero - Duration.largest]
+
+    /// Stored policies are not validated.
+    @Test(arguments: extremes, extremes) func limitsDelaysOfStoredPolicy(_ base: Duration, _ maximumDelay: Duration) {
+        let policy = RetryPolicy(base: base, maximumDelay: maximumDelay)
+        for failures in [1, 2, 1_000] {
+            for isOutage in [false, true] {
+                let delay = policy.delay(afterFailures: failures, retryAfter: .largest, isOutage: isOutage, fraction: 1)
+                // A year at most, apart from rounding.
+                #expect(delay >= .seconds(86_400) && delay <= .seconds(367 * 86_400))
+            }
+        }
+    }
+
     private static let progresses: [(Int64, Int64?, Bool)] = [
-        (0, 0, false), (0, 100, false), (1, 100, true), (1, 101, false), (1 << 20, 1 << 40, true), (1 << 19, 1 << 40, false),
-        (1_048_575, .max, false), (1_048_576, nil, true), (1_048_575, nil, false), (0, nil, false),
+        (0, 0, false), (0, 100, false), (1, 100, true), (1, 101, false), (1 << 16, 1 << 40, true), (1 << 15, 1 << 40, false),
+        (65_535, .max, false), (65_536, nil, true), (65_535, nil, false), (0, nil, false),
     ]
 
     @Test(arguments: progresses)

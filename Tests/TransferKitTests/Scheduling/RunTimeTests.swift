@@ -30,7 +30,7 @@ import TransferKit
         #expect(ran(try scheduler.report(.connected, of: 1, at: milliseconds(4_000))) == [], "this report stores no run time")
         #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_000))) == [Ran(key: 1, session: 5_000, queue: 5_000)])
         #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_500))) == [])
-        let finished = RunEvent.Content.ended(.finished(failure: nil, filesSeen: 1))
+        let finished = RunEvent.Content.ended(.finished(failure: nil, ignoresNewFiles: false))
         #expect(ran(try scheduler.report(finished, of: 2, at: milliseconds(6_000))) == [Ran(key: 2, session: 6_000, queue: 1_000)])
         #expect(ran(try scheduler.report(finished, of: 1, at: milliseconds(7_250))) == [Ran(key: 1, session: 2_250, queue: 1_250)])
         // Time without a running session does not count.

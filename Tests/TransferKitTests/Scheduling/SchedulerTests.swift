@@ -52,7 +52,7 @@ import TransferKit
             if index + 1 < drafts.count {
                 #expect(scheduler.why(SessionKey(index + 2), at: .start) == .queueLimit)
             }
-            let transaction = try scheduler.report(.ended(.finished(failure: nil, filesSeen: 1)), of: SessionKey(index + 1))
+            let transaction = try scheduler.report(.ended(.finished(failure: nil, ignoresNewFiles: false)), of: SessionKey(index + 1))
             #expect(transaction.events.contains { if case .completed(draft.id) = $0 { true } else { false } })
         }
         #expect(scheduler.runningIDs.isEmpty)
@@ -65,7 +65,7 @@ import TransferKit
         #expect(try scheduler.perform(.start).events.contains(where: isIdle))
         #expect(try !scheduler.perform(.start).events.contains(where: isIdle))
         _ = try scheduler.perform(.enqueue([.draft()]))
-        #expect(try scheduler.report(.ended(.finished(failure: nil, filesSeen: 1)), of: 1).events.contains(where: isIdle))
+        #expect(try scheduler.report(.ended(.finished(failure: nil, ignoresNewFiles: false)), of: 1).events.contains(where: isIdle))
     }
 
     @Test func reportsIdleAgainAfterActivity() throws {
@@ -141,7 +141,7 @@ import TransferKit
         #expect(transaction.actions.count == 1)
         #expect(scheduler.runningIDs == [drafts[1].id])
         #expect(scheduler.why(1, at: .start) == .retry(at: DualInstant.seconds(10).date))
-        _ = try scheduler.report(.ended(.finished(failure: nil, filesSeen: 1)), of: 2, at: .seconds(5))
+        _ = try scheduler.report(.ended(.finished(failure: nil, ignoresNewFiles: false)), of: 2, at: .seconds(5))
         #expect(scheduler.runningIDs.isEmpty)
         #expect(!scheduler.isIdle(at: .seconds(5)), "a queue with a scheduled retry is not idle")
         #expect(scheduler.nextDue(after: .seconds(5)) == .seconds(10))
@@ -190,7 +190,7 @@ import TransferKit
         _ = try scheduler.report(.ended(.accountBlocked(refused, .memory("a"))), of: 1)
         #expect(scheduler.runningIDs == [drafts[2].id])
         #expect(scheduler.why(2, at: .start) == .accountBlocked(refused))
-        _ = try scheduler.report(.ended(.finished(failure: nil, filesSeen: 1)), of: 3)
+        _ = try scheduler.report(.ended(.finished(failure: nil, ignoresNewFiles: false)), of: 3)
         #expect(scheduler.isIdle(at: .start))
         _ = try scheduler.perform(.unblockAccount(name: "a"))
         #expect(scheduler.runningIDs == [drafts[0].id])
@@ -259,7 +259,7 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
         let stale = try scheduler.handle(
-            .report(RunEvent(key: 1, run: 99, content: .ended(.finished(failure: nil, filesSeen: 1)))), at: .start)
+            .report(RunEvent(key: 1, run: 99, content: .ended(.finished(failure: nil, ignoresNewFiles: false)))), at: .start)
         #expect(stale.writes.isEmpty && stale.events.isEmpty)
         #expect(scheduler.sessionIndex[1]?.state == .running)
     }

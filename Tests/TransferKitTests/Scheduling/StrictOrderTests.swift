@@ -14,7 +14,7 @@ import TransferKit
         #expect(queue.waitReason(of: "B") == .strictOrder(after: SessionID(named: "A")))
         try queue.apply(.cancel(), "A")
         #expect(queue.states == "A=cancelled B=running C=waiting")
-        try queue.end("B", .finished(failure: .broken, filesSeen: 1))
+        try queue.end("B", .finished(failure: .broken, ignoresNewFiles: false))
         #expect(queue.states == "A=cancelled B=failed C=running")
     }
 
@@ -148,7 +148,7 @@ import TransferKit
         #expect(try queue.add("B", after: "A") == nil)
         #expect(try queue.add("C", after: "A", acceptsAnyEnd: true) == nil)
         #expect(queue.states == "A=running B=waiting C=waiting")
-        try queue.end("A", .finished(failure: .broken, filesSeen: 1))
+        try queue.end("A", .finished(failure: .broken, ignoresNewFiles: false))
         #expect(queue.states == "A=failed B=waiting C=running")
         #expect(queue.waitReason(of: "B") == .after(SessionID(named: "A"), .failed))
         #expect(try queue.apply(.remove(), "A") == .hasDependents)
@@ -171,7 +171,7 @@ import TransferKit
         draft.id = SessionID(named: "C")
         try queue.perform(.enqueue([draft]))
         #expect(queue.states == "A=completed B=running")
-        try queue.end("B", .finished(failure: .broken, filesSeen: 1))
+        try queue.end("B", .finished(failure: .broken, ignoresNewFiles: false))
         #expect(try queue.apply(.run(again: true), "A") == .duplicate)
         #expect(try queue.apply(.retry, "B") == nil)
         try queue.end("B")

@@ -38,6 +38,7 @@ import TransferKit
             .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
             .beginSession(2, .now),
         ])
+        let version = try await store.pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") }
         await store.close()
         try await DatabaseQueue(path: database.string).write {
             try $0.execute(
@@ -53,12 +54,15 @@ import TransferKit
                     ALTER TABLE item DROP COLUMN form;
                     ALTER TABLE removal DROP COLUMN account;
                     ALTER TABLE removal DROP COLUMN is_held;
-                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8', '9', '10', '11', '12');
+                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8', '9', '10', '11', '12', '13');
                     ALTER TABLE session DROP COLUMN times;
+                    ALTER TABLE item DROP COLUMN place;
+                    ALTER TABLE file DROP COLUMN place;
                     PRAGMA user_version = 5;
                     """)
         }
         let again = try await open()
+        #expect(try await again.pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") } == version)
         try await again.commit([.beginSession(1, .now)])
         let (scheduler, _, _) = try await again.load(.memory)
         #expect([1, 2].map { scheduler.sessionIndex[$0]?.conditions.contains(.hasTransferred) } == [false, true])
@@ -80,8 +84,10 @@ import TransferKit
                     ALTER TABLE schedule DROP COLUMN deadline_from;
                     ALTER TABLE session ADD COLUMN deadline_from INTEGER;
                     UPDATE session SET deadline_from = key * 1000000000000;
-                    DELETE FROM grdb_migrations WHERE identifier IN ('11', '12');
+                    DELETE FROM grdb_migrations WHERE identifier IN ('11', '12', '13');
                     ALTER TABLE session DROP COLUMN times;
+                    ALTER TABLE item DROP COLUMN place;
+                    ALTER TABLE file DROP COLUMN place;
                     PRAGMA user_version = 10;
                     """)
         }

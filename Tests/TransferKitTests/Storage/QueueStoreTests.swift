@@ -75,6 +75,25 @@ import TransferKit
         await store.close()
     }
 
+    /// In a damaged table, two files can have the same position.
+    @Test func rejectsFilesAtSamePosition() async throws {
+        let store = try await open()
+        try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, .draft())])
+        #expect(try await store.page(of: 1, after: -1, limit: 9).files.count == 1)
+        try await store.pool.writeWithoutTransaction { db in
+            try db.execute(
+                sql: """
+                    PRAGMA foreign_keys = OFF;
+                    CREATE TABLE copy AS SELECT * FROM file;
+                    INSERT INTO copy SELECT * FROM file;
+                    DROP TABLE file;
+                    ALTER TABLE copy RENAME TO file;
+                    """)
+        }
+        await #expect(throws: (any Error).self) { try await store.page(of: 1, after: -1, limit: 9) }
+        await store.close()
+    }
+
     @Test func folderIsPrivate() async throws {
         let store = try await open()
         let mode = try FileManager.default.attributesOfItem(atPath: store.folder.string)[.posixPermissions] as? Int

@@ -199,3 +199,188 @@ import TransportTesting
         await store.close()
     }
 }
+
+/// Groups of sessions, whose resets and discards share the limit of a transaction.
+extension ResetTests {
+    private static let limit = 1_000
+    private static let filesPerSession = 700
+    private static let keys: ClosedRange<SessionKey> = 1...5
+    private static let total = filesPerSession * 5
+    /// The number of rows that a transaction may change beyond the limit, for example the rows of the sessions and of the totals.
+    private static let tolerance = 100
+
+    private func openWithLimit() async throws -> QueueStore {
+        try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system, rowsPerSweep: Self.limit)
+    }
+
+    /// Creates a store with five sessions, whose files are all in one state.
+    ///
+    /// - Parameter hasCheckpoints: Whether each file has a checkpoint.
+    private func preparedGroup(_ fileState: String, _ state: SessionState = .waiting, hasCheckpoints: Bool) async throws -> QueueStore {
+        let store = try await openWithLimit()
+        var writes: [StoreWrite] = [.saveAccount(1, .memory("a"))]
+        for key in Self.keys {
+            var draft = SessionDraft.draft()
+            draft.items = (0..<Self.filesPerSession).map {
+                ItemDraft(source: Data("/f\($0)".utf8), destination: Data("\($0)".utf8), size: 1)
+            }
+            writes.append(.session(key, rank: key, draft, state))
+        }
+        try await store.commit(writes)
+        try await store.pool.write { db in
+            try db.execute(
+                sql: """
+                    UPDATE file SET state = '\(fileState)';
+                    UPDATE session SET files_done = CASE WHEN '\(fileState)' = 'completed' THEN files ELSE 0 END,
+                        files_failed = CASE WHEN '\(fileState)' = 'failed' THEN files ELSE 0 END;
+                    UPDATE total SET files_done = (SELECT sum(files_done) FROM session),
+                        files_failed = (SELECT sum(files_failed) FROM session);
+                    """)
+            guard hasCheckpoints else { return }
+            try db.execute(
+                sql: """
+                    INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)
+                        SELECT session, position, 'memory://a/', generation, x'00', 1, 'null' FROM file
+                    """)
+        }
+        return store
+    }
+
+    /// Checks that all files of the sessions are pending, and that no operation is in progress.
+    private func expectPending(_ store: QueueStore, _ count: Int) async throws {
+        #expect(try await self.count(store, "file") == count)
+        #expect(try await self.count(store, "file WHERE state = 'pending'") == count)
+        #expect(try await self.count(store, "setting WHERE name GLOB 'reset *' OR name GLOB 'discard *'") == 0)
+        let statistics = try await store.sessions(Array(Self.keys)).map(\.status.statistics)
+        #expect(statistics.allSatisfy { $0.filesFailed == 0 && $0.filesDone == 0 })
+        let figures = try #require(try await store.totals(leavingOut: []).states[.waiting])
+        #expect(figures.filesFailed == 0 && figures.filesDone == 0)
+    }
+
+    /// A process resets a group of sessions, and is killed after the first batch of rows. The next process resets the other rows.
+    @Test(arguments: [true, false]) func resetOfGroupChangesRowsInBatches(_ isWhole: Bool) async throws {
+        var store = try await preparedGroup(isWhole ? "completed" : "failed", hasCheckpoints: !isWhole)
+        let changes = RowChangeCounter()
+        try await changes.observe(store)
+        let pending = try await store.commitIdentifyingFailure(Self.keys.map { .resetSession($0, isWhole: isWhole) })
+        #expect(pending.hasDeferredWork)
+        #expect(try await count(store, "file WHERE state = 'pending'") == Self.limit)
+        #expect(try await count(store, "setting WHERE name GLOB 'reset *'") == 4, "only the first session is complete")
+        let statistics = try await store.sessions(Array(Self.keys)).map(\.status.statistics)
+        #expect(statistics.count == 5 && statistics.allSatisfy { $0.filesFailed == 0 && $0.filesDone == 0 })
+        await store.abandon()
+        store = try await openWithLimit()
+        _ = try await store.load(.memory)
+        try await changes.observe(store)
+        try await store.finishMarked()
+        #expect(changes.maximum <= Self.limit + Self.tolerance)
+        try await expectPending(store, Self.total)
+        #expect(try await count(store, "file WHERE generation = \(isWhole ? 2 : 1)") == Self.total)
+        #expect(try await count(store, "checkpoint") == (isWhole ? 0 : Self.total))
+        await store.close()
+    }
+
+    /// A process cancels a group of sessions, and is killed after it discarded the first checkpoints. The next process discards the others.
+    @Test func discardOfGroupMovesCheckpointsInBatches() async throws {
+        let store = try await preparedGroup("pending", .cancelled, hasCheckpoints: true)
+        let changes = RowChangeCounter()
+        try await changes.observe(store)
+        let pending = try await store.commitIdentifyingFailure(Self.keys.map { .discardPartial($0) })
+        #expect(pending.hasDeferredWork)
+        #expect(try await count(store, "discard") == Self.limit)
+        await store.abandon()
+        try await expectDiscarded(changes, discardedByOpening: 0)
+    }
+
+    /// A process was killed before it discarded the checkpoints of many cancelled sessions. The opening of the queue discards the checkpoints of the
+    /// first session, and leaves those of the other sessions to the deferred work.
+    @Test func opensWithManyCancelledSessions() async throws {
+        let store = try await preparedGroup("pending", .cancelled, hasCheckpoints: true)
+        await store.abandon()
+        try await expectDiscarded(RowChangeCounter(), discardedByOpening: Self.filesPerSession)
+    }
+
+    /// Opens the store twice, and checks that the deferred work then discards all checkpoints.
+    private func expectDiscarded(_ changes: RowChangeCounter, discardedByOpening: Int) async throws {
+        var store = try await openWithLimit()
+        let before = try await count(store, "discard")
+        for _ in 0..<2 {
+            try await changes.observe(store)
+            _ = try await store.load(.memory)
+            #expect(try await count(store, "discard") == before + discardedByOpening)
+            #expect(try await count(store, "setting WHERE name GLOB 'discard *'") == 4)
+            await store.abandon()
+            store = try await openWithLimit()
+        }
+        try await changes.observe(store)
+        try await store.finishMarked()
+        // A moved checkpoint is a deleted row and a new row, and its file gets a new generation.
+        #expect(changes.maximum <= 3 * Self.limit + Self.tolerance)
+        #expect(try await count(store, "discard") == Self.total)
+        #expect(try await count(store, "checkpoint") == 0)
+        #expect(try await count(store, "setting WHERE name GLOB 'discard *'") == 0)
+        #expect(try await count(store, "file WHERE generation = 2") == Self.total, "each file gets a new generation")
+        await store.close()
+    }
+
+    /// The app cancels, retries, runs and removes sessions whose reset has only been recorded.
+    @Test func changesSessionsDuringReset() async throws {
+        let store = try await preparedGroup("failed", hasCheckpoints: true)
+        try await store.commit(Self.keys.map { .resetSession($0, isWhole: false) })
+        // The limit permits all checkpoints of the session 3, and 300 of the session 4.
+        try await store.commit([.discardPartial(3), .discardPartial(4)])
+        // The retry of the session 4 keeps its other 400 checkpoints.
+        try await store.commit([.resetSession(4, isWhole: false), .deleteSession(5), .resetSession(2, isWhole: true)])
+        while try await store.sweep() {}
+        try await store.finishMarked()
+        try await expectPending(store, Self.total - Self.filesPerSession)
+        for (key, rest) in [(1, Self.filesPerSession), (2, 0), (3, 0), (4, 400)] {
+            #expect(try await count(store, "checkpoint WHERE session = \(key)") == rest, "session \(key)")
+        }
+        #expect(try await count(store, "discard") == 3 * Self.filesPerSession + 300)
+        await store.close()
+    }
+
+    /// Sessions get another account, and the app then removes and retries some of them. The unfinished uploads at the earlier account are still
+    /// discarded.
+    @Test func discardsUploadsAtEarlierAccount() async throws {
+        let store = try await preparedGroup("pending", hasCheckpoints: true)
+        try await store.commit([.saveAccount(2, .memory("b"))] + Self.keys.map { .changeAccount($0, 2) })
+        #expect(try await count(store, "discard") == Self.limit)
+        try await store.commit([.deleteSession(3), .resetSession(4, isWhole: false)])
+        while try await store.sweep() {}
+        try await store.finishMarked()
+        #expect(try await count(store, "discard WHERE endpoint LIKE '%memory://a/%'") == Self.total)
+        #expect(try await count(store, "checkpoint") == 0)
+        await store.close()
+    }
+
+    // MARK: Large sessions
+
+    /// A session goes into quarantine during its reset. After it is restored, the reset continues.
+    @Test func restoredSessionContinuesReset() async throws {
+        var store = try await preparedStore("completed")
+        try await store.commit([.resetSession(1, isWhole: true), .quarantine(1, "for a test")])
+        while try await store.sweep() {}
+        let number = try #require(try await store.quarantined().first?.number)
+        try await store.restoreQuarantined(number)
+        await store.close()
+        store = try await open()
+        _ = try await store.load(.memory)
+        try await store.finishMarked()
+        try await expectReset(store, keepsCheckpoints: false)
+        await store.close()
+    }
+
+    /// Another queue continues a withdrawn session. Its checkpoints are deleted in batches, and its unfinished uploads stay on the server.
+    @Test func withdrawalDeletesCheckpointsInBatches() async throws {
+        let store = try await preparedStore("pending")
+        let changes = RowChangeCounter()
+        try await changes.observe(store)
+        try await store.commit([.dropCheckpoints(1), .deleteSession(1)])
+        while try await store.sweep() {}
+        #expect(changes.maximum <= QueueStore.maximumRowsPerSweep + Self.tolerance)
+        for table in ["checkpoint", "file", "session", "discard", "removal"] { #expect(try await count(store, table) == 0, "\(table)") }
+        await store.close()
+    }
+}

@@ -73,6 +73,37 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The sums of the figures of the running sessions exceed the largest integer.
+    @Test func addsLargestFiguresOfRunningSessions() async throws {
+        let names = (0..<20).map { "\($0)" }
+        let first = try await fixture.openWithAccounts()
+        try await first.setMaxConcurrentSessions(names.count)
+        for name in names { try await first.enqueue(try fixture.upload(name)) }
+        await first.shutdown()
+        let database = try DatabaseQueue(path: storage.appending("queue.sqlite").string)
+        try await database.write {
+            try $0.execute(
+                sql: """
+                    UPDATE session SET bytes_total = 1 << 60, bytes_done = 1 << 60;
+                    UPDATE total SET bytes_total = 9223372036854775807, bytes_done = -9223372036854775808;
+                    INSERT OR REPLACE INTO setting(name, value) VALUES ('bytesConfirmed', 9223372036854775807)
+                    """)
+        }
+        try database.close()
+        let gates = names.map { fixture.memory.gate($0, atByte: 5_000) }
+        let queue = try await fixture.open()
+        try await queue.start()
+        for gate in gates { try await gate.reached() }
+        let statistics = try await queue.statistics()
+        #expect(statistics.bytesDone >= 0 && statistics.bytesSent >= statistics.bytesDone && statistics.bytesRemaining >= 0)
+        #expect(try await queue.store.totals(leavingOut: []).bytesConfirmed == FileSize.sessionMaximum)
+        gates.forEach { $0.open() }
+        await queue.waitUntilIdle()
+        #expect(try await queue.sessions().allSatisfy { $0.state == .completed })
+        #expect(try await queue.quarantined().isEmpty)
+        await queue.shutdown()
+    }
+
     /// New files get the positions after the last file. No position follows the largest integer, so the store must reject a file there.
     @Test func rejectsLargestPosition() async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)

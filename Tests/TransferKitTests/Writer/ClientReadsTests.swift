@@ -65,6 +65,30 @@ import TransferKit
         await queue.shutdown()
     }
 
+    /// An update of a tag first lists and checks the sessions of the tag. The listing also waits for a free slot.
+    @Test func listingOfTagWaitsForFreeSlot() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        var request = try fixture.upload("1")
+        request.tags = ["red"]
+        try await queue.enqueue([request])
+        let (continuation, others) = await occupySlots(of: queue)
+        // The update is invalid for an upload, so it fails once the session is found.
+        var update = SessionUpdate()
+        update.expectedChecksum = .set("sha256:" + String(repeating: "0", count: 64))
+        let isDone = Locked(false)
+        let operation = Task { [update] in
+            defer { isDone.withLock { $0 = true } }
+            _ = try await queue.apply(.update(update), to: .tag("red"))
+        }
+        for _ in 0..<300 { _ = await queue.status() }
+        #expect(!isDone.withLock { $0 })
+        continuation.finish()
+        await #expect(throws: QueueError.self) { try await operation.value }
+        for other in others { await other.value }
+        await queue.shutdown()
+    }
+
     /// Readers of stored events wait for a free slot. The queue's own reads don't, so sessions still run.
     @Test func sessionRunsWhileSlotsAreOccupied() async throws {
         let fixture = try QueueFixture()

@@ -5,6 +5,7 @@ import TransferCore
 extension DiscardOutbox {
     /// Performs the due removals of part files, until no removal is due, the task is cancelled, or the store fails.
     func removeParts() async {
+        try? await store.correctFarDiscards()
         while !Task.isCancelled, let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: true),
             !found.due.isEmpty, await discardParts(found.due)
         {}

@@ -9,6 +9,10 @@ import TransferCore
 /// Each host with due removals has its own worker, which requests one removal at a time; at most 64 hosts have a worker. A host that hangs
 /// or asks to back off therefore does not delay other hosts. While the queue is stopped, only part files are removed. Content that a server
 /// refuses to remove stays there.
+///
+/// The machine's clock can be wrong, and can be set at any time. The outbox therefore corrects times in the store that no process with a
+/// correct clock stores: times of the next attempt before each look (``QueueStore/correctFarDiscards()``), and deadlines before each attempt
+/// (``QueueStore/correctDeadlines(of:)``).
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
@@ -27,6 +31,8 @@ final class DiscardOutbox: Sendable {
     }
 
     static let page = 64
+    /// The maximum number of postponed removals that one transaction makes due.
+    private static let retryPage = 1_000
     /// The maximum number of hosts with a worker at the same time.
     private static let maximumHosts = 64
     /// How long a server may take for one removal, or this machine for the part files of one download folder.
@@ -35,21 +41,22 @@ final class DiscardOutbox: Sendable {
     private static let shutdownLimit = Duration.seconds(10)
     /// The longest pause between two reads of the hosts with due removals.
     private static let longestPause = Duration.seconds(30)
-    private static let firstDelay = Duration.seconds(10)
-    private static let longestDelay = Duration.seconds(3_600)
+    static let firstDelay = Duration.seconds(10)
+    static let longestDelay = Duration.seconds(3_600)
 
     let store: QueueStore
-    private let transports: [TransportID: any Transport]
+    let transports: [TransportID: any Transport]
     let parts: LocalParts
-    private let credentials: any CredentialProvider
+    let credentials: any CredentialProvider
     let clock: EngineClock
-    private let logger: Logger
-    private let randomFraction: @Sendable () -> Double
+    let logger: Logger
+    let randomFraction: @Sendable () -> Double
     private let mailbox: Mailbox
-    /// The time at which the process opened the queue, as a date and as an uptime.
-    private let opening: DualInstant
+    /// A time from which ``expiryDate`` counts the uptime: the time at which the process opened the queue, or a later time after a large
+    /// change to the machine's clock.
+    let reference: Locked<DualInstant>
     private let changes = ChangeSignal()
-    private let pauses = PausedHosts()
+    let pauses = PausedHosts()
     private let state = Locked(State())
 
     init(
@@ -65,7 +72,7 @@ final class DiscardOutbox: Sendable {
         self.logger = logger
         self.randomFraction = randomFraction
         self.mailbox = mailbox
-        opening = clock.moment
+        reference = Locked(clock.moment)
     }
 
     func setEnabled(_ isEnabled: Bool) {
@@ -136,14 +143,7 @@ final class DiscardOutbox: Sendable {
 
     private func work() async {
         await pauses.learn(from: store, at: clock.moment)
-        var isStored = await processHosts()
-        // Read here and not earlier, because ``finish(within:)`` may set `mustRetryPostponed` while the hosts are processed.
-        let mustRetryPostponed = state.withLock { state in
-            defer { state.mustRetryPostponed = false }
-            return state.mustRetryPostponed
-        }
-        if isStored, mustRetryPostponed { isStored = await retryPostponed() }
-        guard isStored else { return end(clock.date() + Self.firstDelay) }
+        guard await processHosts() else { return end(clock.date() + Self.firstDelay) }
         end((try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next)
     }
 
@@ -151,11 +151,14 @@ final class DiscardOutbox: Sendable {
     private enum Report {
         /// The worker of a host has ended. The Boolean is false if the store could not be read, or did not store a result.
         case host(String, Bool)
+        /// ``makePostponedDue()`` has ended. The Boolean is its result.
+        case madeDue(Bool)
         /// Removals may have been added.
         case change
     }
 
-    /// Runs a worker for each host with due removals, until no removal is due.
+    /// Runs a worker for each host with due removals, until no removal is due. If the removals that earlier processes postponed must be
+    /// retried, makes them due, so that the same workers perform them.
     ///
     /// - Returns: Whether the store could be read and all results were stored. If not, the removals are requested again later.
     private func processHosts() async -> Bool {
@@ -166,11 +169,16 @@ final class DiscardOutbox: Sendable {
             var missed: Set<String> = []
             var isStored = true
             var listens = false
+            var isMakingDue = false
             // With many due removals, reading the hosts is slow. The pause after a read is 20 times as long as the read, so reading takes
             // up only a small part of the time.
             var pause = Duration.zero
             while isStored, !Task.isCancelled {
                 let version = changes.version
+                if !isMakingDue, beginRetry() {
+                    isMakingDue = true
+                    group.addTask { .madeDue(await self.makePostponedDue()) }
+                }
                 let mayHaveDue = state.withLock { state in
                     defer { state.mayHaveDue = false }
                     return state.mayHaveDue
@@ -190,7 +198,7 @@ final class DiscardOutbox: Sendable {
                         group.addTask { .host(host, await self.process(host, storedEndpoints)) }
                     }
                 }
-                guard !active.isEmpty else { break }
+                guard !active.isEmpty || isMakingDue else { break }
                 if !listens {
                     listens = true
                     group.addTask { [changes, clock, pause] in
@@ -206,6 +214,9 @@ final class DiscardOutbox: Sendable {
                     if missed.remove(host) != nil || missed.contains(where: { !active.contains($0) }) {
                         state.withLock { $0.mayHaveDue = true }
                     }
+                case .madeDue(let hasStored)?:
+                    isMakingDue = false
+                    isStored = hasStored
                 case .change?: listens = false
                 case nil: break
                 }
@@ -217,6 +228,8 @@ final class DiscardOutbox: Sendable {
 
     /// The endpoints with due removals, in their stored form, grouped by host; nil if the store can't be read.
     private func dueHosts() async -> [String: [String]]? {
+        // If the store refuses this change, the outbox still performs the removals that are due.
+        try? await store.correctFarDiscards()
         guard let storedEndpoints = try? await store.endpointsOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
         return Dictionary(grouping: storedEndpoints) { stored in
             // Removals with an unreadable endpoint share one worker, which deletes them from the outbox.
@@ -235,6 +248,7 @@ final class DiscardOutbox: Sendable {
                     at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled, among: storedEndpoints)
             else { return false }
             guard !found.due.isEmpty || !found.unreadable.isEmpty else { break }
+            await correctDeadlines(of: found.due)
             // Unreadable removals can't be performed, so their content stays where it is.
             for key in found.unreadable {
                 guard await store(DiscardResult(key: key, nextAttempt: nil)) else { return false }
@@ -266,32 +280,29 @@ final class DiscardOutbox: Sendable {
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// Removals with a deadline at or before this date have expired: the current date, or the date of the queue's opening plus the uptime since
-    /// then, whichever is earlier. Therefore, a clock that is set ahead or corrected while the queue is open lets no removal expire early.
-    private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
-
-    /// Retries the removals that earlier processes postponed.
-    ///
-    /// - Returns: Whether the results are stored.
-    private func retryPostponed() async -> Bool {
-        var last: Int64?
-        while isEnabled, !Task.isCancelled, let found = try? await store.laterDiscards(at: clock.date(), after: last, limit: Self.page) {
-            guard let end = found.last?.key else { break }
-            last = end
-            let postponed = state.withLock { $0.postponed }
-            let hosts = Dictionary(grouping: found.filter { !$0.isPart && !postponed.contains($0.key) }, by: \.endpoint.pausedName)
-            let isStored = await withTaskGroup(of: Bool.self) { group in
-                for (host, items) in hosts { group.addTask { await self.tryAll(items, at: host) } }
-                return await group.reduce(true) { $0 && $1 }
-            }
-            guard isStored else { return false }
+    /// Returns whether the removals that earlier processes postponed must be retried, and resets this mark.
+    private func beginRetry() -> Bool {
+        state.withLock { state in
+            defer { state.mustRetryPostponed = false }
+            return state.mustRetryPostponed
         }
-        return true
     }
 
-    private func tryAll(_ items: [PendingDiscard], at host: String) async -> Bool {
-        for item in items where isEnabled && !Task.isCancelled && pause(of: host) == nil {
-            guard await discard(item) else { return false }
+    /// Makes the removals that earlier processes postponed due, except those at paused hosts.
+    ///
+    /// - Returns: Whether the store could be read and changed.
+    private func makePostponedDue() async -> Bool {
+        var last: Int64?
+        while isEnabled, !Task.isCancelled {
+            guard let found = try? await store.laterDiscards(at: clock.date(), after: last, limit: Self.retryPage) else { return false }
+            guard let end = found.last?.key else { break }
+            last = end
+            let candidates = found.filter { !$0.isPart && pause(of: $0.endpoint.pausedName) == nil }.map(\.key)
+            let keys = state.withLock { state in candidates.filter { !state.postponed.contains($0) } }
+            guard !keys.isEmpty else { continue }
+            guard (try? await store.makeDue(keys)) != nil else { return false }
+            state.withLock { $0.mayHaveDue = true }
+            changes.send()
         }
         return true
     }
@@ -300,13 +311,14 @@ final class DiscardOutbox: Sendable {
 
     /// Ends the worker. Resumes the waiters, or begins again if removals may have been added.
     ///
-    /// - Parameter next: The date at which the outbox wakes up again; nil for no date.
+    /// - Parameter next: The date at which the outbox wakes up again; nil for no date. If the date is farther away than the longest delay of a
+    ///   removal, the machine's clock was set back after the date was chosen, and the outbox wakes up after that delay.
     private func end(_ next: Date?) {
         let (waiters, again): ([CheckedContinuation<Void, Never>], Bool) = state.withLock { state in
             state.worker = nil
             state.alarm?.cancel()
             if let next, !state.isClosed {
-                let delay = Duration.seconds(max(1, next.timeIntervalSince(clock.date())))
+                let delay = min(Duration.seconds(max(1, next.timeIntervalSince(clock.date()))), QueueStore.longestDiscardDelay)
                 state.alarm = Task { [clock, weak self] in
                     if (try? await clock.sleep(delay)) != nil { self?.wake() }
                 }
@@ -320,74 +332,11 @@ final class DiscardOutbox: Sendable {
         if again { begin() }
     }
 
-    /// Requests a removal at a server.
-    ///
-    /// - Returns: Whether the result is stored.
-    private func discard(_ item: PendingDiscard) async -> Bool {
-        guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
-            // If the transport is not registered in this process, a later process may register the transport, so the removal is retried
-            // until its deadline. If the transport is registered but can't remove content, the removal ends now.
-            let isMissing = transports[item.endpoint.transport] == nil
-            return await storeNextAttempt(of: item, at: isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
-        }
-        let result = await Self.result {
-            let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove content of a session."
-            try await TimeLimit.run(for: Self.timeout, clock, message) { [credentials] in
-                try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
-            }
-        }
-        return await storeResult(result, of: item)
-    }
-
-    static func result(_ body: () async throws -> Void) async -> Result<Void, any Error> {
-        do {
-            return .success(try await body())
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    /// Stores the result of a removal.
-    ///
-    /// - Returns: Whether the result is stored.
-    func storeResult(_ result: Result<Void, any Error>, of item: PendingDiscard) async -> Bool {
-        do {
-            try result.get()
-            return await storeNextAttempt(of: item, at: nil)
-        } catch let error as TransferError where error.failureClass == .unsupported {
-            // Logs no warning if the server reports that it does not support removals.
-            if error.code != .unsupported {
-                logger.warning("Content of a session stays at \(item.endpoint.location), because it can't be removed: \(error)")
-            }
-            return await storeNextAttempt(of: item, at: nil)
-        } catch is CancellationError where Task.isCancelled {
-            return true
-        } catch {
-            logger.info("Cannot remove content of a session at \(item.endpoint.location) yet: \(error)")
-            let error = error as? TransferError
-            let now = clock.moment
-            let delay = delay(item, retryAfter: error?.retryAfter)
-            let requestedPause = error?.retryAfter.map { min($0, RetryPolicy.longestRetryAfter) }
-            // A part file has no host to pause. ``LocalParts`` refuses further removals in a folder until the earlier removal has returned.
-            if !item.isPart, error?.code == .timedOut || requestedPause != nil {
-                let length = requestedPause.map { max($0, Self.firstDelay) } ?? delay
-                pauses.pause(item.endpoint, PausedHosts.Pause(end: now.uptime + length, wasRequested: requestedPause != nil))
-            }
-            return await storeNextAttempt(
-                of: item, at: item.giveUpAt <= expiryDate ? nil : now.date + delay, backOffUntil: requestedPause.map { now.date + $0 })
-        }
-    }
-
-    private func delay(_ item: PendingDiscard, retryAfter: Duration? = nil) -> Duration {
-        RetryPolicy(base: Self.firstDelay, maximumDelay: Self.longestDelay)
-            .delay(afterFailures: item.attempts + 1, retryAfter: max(.seconds(1), retryAfter ?? .zero), fraction: randomFraction())
-    }
-
     /// Stores the time of a removal's next attempt, or that the removal is finished.
     ///
     /// - Parameter nextAttempt: The time of the next attempt; nil if the removal is finished.
     /// - Returns: Whether the change is stored. If not, the removal is requested again later, which is harmless.
-    private func storeNextAttempt(of item: PendingDiscard, at nextAttempt: Date?, backOffUntil: Date? = nil) async -> Bool {
+    func storeNextAttempt(of item: PendingDiscard, at nextAttempt: Date?, backOffUntil: Date? = nil) async -> Bool {
         state.withLock { state in
             if nextAttempt == nil { state.postponed.remove(item.key) } else { state.postponed.insert(item.key) }
         }

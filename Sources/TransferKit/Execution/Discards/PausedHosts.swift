@@ -2,7 +2,8 @@ import Foundation
 import Locking
 import TransferCore
 
-/// The hosts that took too long for a removal, or asked to back off. All removals at a paused host wait.
+/// The hosts to which the queue currently sends no removals, because they took too long for a removal or asked to back off. All removals at
+/// such a host wait until its pause ends.
 final class PausedHosts: Sendable {
     struct Pause: Sendable {
         /// The uptime at which the pause ends.
@@ -11,31 +12,38 @@ final class PausedHosts: Sendable {
         var wasRequested: Bool
     }
 
-    /// The pauses by the host's name; nil until the store has been read.
-    private let pauses = Locked<[String: Pause]?>(nil)
+    private struct State: Sendable {
+        /// The pauses by the host's name.
+        var pauses: [String: Pause] = [:]
+        /// Whether the pauses of earlier processes have been read from the store.
+        var hasLearnt = false
+    }
 
-    /// Reads which hosts asked earlier processes to back off. Has no effect after the first successful call.
+    private let state = Locked(State())
+
+    /// Reads which hosts asked earlier processes to back off. Keeps the pauses that began in this process, unless the store contains a longer
+    /// one. Has no effect after the first successful call.
     func learn(from store: QueueStore, at now: DualInstant) async {
-        guard pauses.withLock({ $0 == nil }), let known = try? await store.pausedServers(at: now.date) else { return }
-        pauses.withLock { pauses in
-            var learnt: [String: Pause] = [:]
+        guard state.withLock({ !$0.hasLearnt }), let known = try? await store.pausedServers(at: now.date) else { return }
+        state.withLock { state in
+            state.hasLearnt = true
             for (endpoint, date) in known {
                 // The pause is limited, because this machine's clock may have been set back since the date was stored.
                 let length = min(Duration.seconds(max(0, date.timeIntervalSince(now.date))), RetryPolicy.longestRetryAfter)
-                let end = max(now.uptime + length, learnt[endpoint.pausedName]?.end ?? .zero)
-                learnt[endpoint.pausedName] = Pause(end: end, wasRequested: true)
+                let end = now.uptime + length
+                if let pause = state.pauses[endpoint.pausedName], pause.end >= end { continue }
+                state.pauses[endpoint.pausedName] = Pause(end: end, wasRequested: true)
             }
-            pauses = learnt
         }
     }
 
     /// The pause of a host; nil if the host is not paused.
     func pause(of host: String, at uptime: Duration) -> Pause? {
-        pauses.withLock { $0?[host] }.flatMap { $0.end > uptime ? $0 : nil }
+        state.withLock { $0.pauses[host] }.flatMap { $0.end > uptime ? $0 : nil }
     }
 
     func pause(_ endpoint: Endpoint, _ pause: Pause) {
-        pauses.withLock { $0?[endpoint.pausedName] = pause }
+        state.withLock { $0.pauses[endpoint.pausedName] = pause }
     }
 }
 

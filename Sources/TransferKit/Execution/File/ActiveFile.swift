@@ -115,11 +115,12 @@ package final class ActiveFile: Sendable {
 
     /// Whether the attempt waits for a response from the other end.
     ///
-    /// A large file counts as waiting once its last byte is sent, even without a call to ``noteAwaitedResponse()``, unless ``noteWork()`` was
-    /// called since. A small file does not, because the server has little to do after its last byte.
+    /// A large file counts as waiting once this attempt has sent its last byte, even without a call to ``noteAwaitedResponse()``, unless
+    /// ``noteWork()`` was called since. A small file does not, because the server has little to do after its last byte. A file whose last byte
+    /// was sent before this attempt does not either, because the attempt begins with small requests, to which a server responds quickly.
     package var isResponseAwaited: Bool {
         isWaiting.load(ordering: .relaxed)
-            || !isBusy.load(ordering: .relaxed) && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
+            || !isBusy.load(ordering: .relaxed) && moved > 0 && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
     }
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }

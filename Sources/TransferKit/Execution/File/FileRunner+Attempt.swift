@@ -195,11 +195,8 @@ extension FileRunner {
                 active.isResponseAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
-            // If the endpoint confirmed or delivered nothing, and at most 1 MiB moved, the account's next endpoint may work better, so this
-            // endpoint counts as unreachable.
-            let isSilent = !prepared.activity.hasConfirmed && active.moved <= FileWindow.smallSize
-            throw TransferError(
-                isSilent ? .unreachable : .transient, .stalled,
+            throw Self.stall(
+                of: active, prepared.activity,
                 "The transfer of \(file.shownName) stalled: no bytes moved to or from \(attempt.endpoint.location) for \(limit).")
         } catch is CancellationError where Task.isCancelled {
             throw CancellationError()
@@ -208,6 +205,15 @@ extension FileRunner {
                 .transient, .internalFailure, "The transport \"\(transport.id)\" failed with an unknown error.",
                 cause: "\(error)")
         }
+    }
+
+    /// Returns the error of a stalled attempt to transfer a file or to list a folder.
+    ///
+    /// If the endpoint confirmed or delivered nothing, and at most 1 MiB moved, the account's next endpoint may work better, so this endpoint
+    /// counts as unreachable.
+    static func stall(of active: ActiveFile, _ activity: EndpointActivity, _ message: String) -> TransferError {
+        let isSilent = !activity.hasConfirmed && active.moved <= FileWindow.smallSize
+        return TransferError(isSilent ? .unreachable : .transient, .stalled, message)
     }
 
     /// Runs the transport in a task, which begins immediately on systems with `Task.immediate`.

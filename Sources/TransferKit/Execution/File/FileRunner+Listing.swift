@@ -87,19 +87,23 @@ extension FileRunner {
             try await catalogue.finish()
         } catch {
             history.hasConfirmed = activity.hasConfirmed
-            throw await failure(error, of: catalogue, active, path, at: endpoint)
+            let stall = Self.stall(
+                of: active, activity, "The listing of \(path) stalled: \(endpoint.location) sent no entries for too long.")
+            throw await failure(error, of: catalogue, active, stall, at: endpoint)
         }
     }
 
     /// Returns the error to throw for a failed listing.
+    ///
+    /// - Parameter stall: The error for a listing that stalled.
     private func failure(
-        _ error: any Error, of catalogue: FolderCatalogue, _ active: ActiveFile, _ path: RemotePath, at endpoint: Endpoint
+        _ error: any Error, of catalogue: FolderCatalogue, _ active: ActiveFile, _ stall: TransferError, at endpoint: Endpoint
     ) async -> any Error {
         // The transport may have replaced the catalogue's error with its own error.
-        if let own = await catalogue.ownFailure { return own is CancellationError && !Task.isCancelled ? stalled(path, at: endpoint) : own }
+        if let own = await catalogue.ownFailure { return own is CancellationError && !Task.isCancelled ? stall : own }
         switch error {
         case is CancellationError where Task.isCancelled: return CancellationError()
-        case is CancellationError where active.isStalled: return stalled(path, at: endpoint)
+        case is CancellationError where active.isStalled: return stall
         case let error as TransferError where [.resumeLost, .sourceChanged, .sourceLost].contains(error.failureClass):
             // These errors concern the content of a file, but a listing has no such content.
             return TransferError(.protocolViolation, error.code, error.message, cause: error.cause)
@@ -109,9 +113,5 @@ extension FileRunner {
                 .transient, .internalFailure, "The transport \"\(endpoint.transport)\" failed with an unknown error.",
                 cause: "\(error)")
         }
-    }
-
-    private func stalled(_ path: RemotePath, at endpoint: Endpoint) -> TransferError {
-        TransferError(.transient, .stalled, "The listing of \(path) stalled: \(endpoint.location) sent no entries for too long.")
     }
 }

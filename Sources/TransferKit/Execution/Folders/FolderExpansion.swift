@@ -93,6 +93,13 @@ package struct FolderExpansion: Sendable {
         return nil
     }
 
+    /// Deletes the rows that an interrupted expansion of an earlier version left, because they are not part of the manifest. Called before the first
+    /// file is sent.
+    func discardLeftovers() async throws {
+        guard let item = try await store.pendingItem(of: key), item.kind == .folder, item.hasRows else { return }
+        _ = try await begin(item)
+    }
+
     private func expand(_ item: PendingItem, from start: ManifestStart) async throws {
         // Until the first rows are stored, the item itself counts as one file.
         var countsItem = item.place == nil
@@ -114,7 +121,8 @@ package struct FolderExpansion: Sendable {
             if skipped > 0 { noteSkipped(item.path, skipped) }
         }
         try await send(.finish(item: item.sequence, ManifestTotals()))
-        if countsItem { grow(ManifestTotals(files: -1)) }
+        // A folder that was resumed counted as a file of unknown size.
+        grow(ManifestTotals(files: countsItem ? -1 : 0, unsized: item.place == nil ? 0 : -1))
     }
 
     private func next(of walk: FolderWalk, _ path: FilePath) async throws -> (ManifestBatch, place: [FolderPlace]) {

@@ -76,7 +76,7 @@ struct FolderNames {
             last = Array(name(first))
             return last
         }
-        bytes = []
+        (bytes, slots) = ([], [])
         return nil
     }
 

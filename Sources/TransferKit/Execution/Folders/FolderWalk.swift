@@ -13,8 +13,7 @@ package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 /// Only the folders on the current path keep entries in memory: their names, and the sizes of at most 16,384 entries each. The names use at most
 /// ``maximumNameBytes``. A folder with more names is read several times.
 ///
-/// Reports a folder that can't be read as failed, without its contents. A retry can therefore read all of the folder's contents
-/// without listing an entry twice.
+/// Reports a folder that can't be read as failed, with the place at which a retry resumes. No entry is listed twice.
 ///
 /// Each walk has its own thread, so a folder that hangs delays no other work.
 actor FolderWalk {
@@ -101,19 +100,18 @@ actor FolderWalk {
                 stack.removeLast()
             }
         }
-        return (batch, stack.map { FolderPlace(number: $0.number, last: $0.last.map { Data($0) }) })
+        return (batch, stack.map { FolderPlace(number: $0.number, last: $0.last.map { Data($0) }, inode: $0.file.inode) })
     }
 
     /// Opens the folders that an interrupted walk was reading.
     private func resume(at place: [FolderPlace], _ batch: inout ManifestBatch) throws {
         var row = ManifestDirectory(number: 0, parent: root.directory, source: root.source, destination: root.destination)
         var path = root.path.bytes
-        for folder in place {
+        for (level, folder) in place.enumerated() {
             row.number = folder.number
-            let last = folder.last.map { [UInt8]($0) }
-            try enter(path, isLink: true, row, isResumed: true, after: last, &batch)
-            // The folder is now a failed item, for example because its disk is not mounted. Its subfolders can't be opened either.
-            guard stack.last?.number == folder.number, let last else { return }
+            try enter(path, isLink: true, row, at: Array(place[level...]), &batch)
+            // Otherwise the folder is now a failed item, for example because its disk is not mounted.
+            guard stack.last?.number == folder.number, let last = folder.last.map({ [UInt8]($0) }) else { return }
             path += [UInt8(ascii: "/")] + last
             row = ManifestDirectory(number: 0, parent: folder.number, source: Data(last), destination: Data())
         }
@@ -123,14 +121,14 @@ actor FolderWalk {
     ///
     /// - Parameters:
     ///   - isLink: Whether the folder may be a symbolic link.
-    ///   - isResumed: Whether the manifest already contains the row.
-    ///   - last: The name of the last entry in the manifest; nil if the manifest contains no entry of the folder.
+    ///   - place: The place of the folder and of the folders inside it that an interrupted walk was reading; nil if the manifest does not contain
+    ///     the row yet.
     private func enter(
-        _ path: [UInt8], isLink: Bool, _ row: ManifestDirectory, isResumed: Bool = false, after last: [UInt8]? = nil,
-        _ batch: inout ManifestBatch
+        _ path: [UInt8], isLink: Bool, _ row: ManifestDirectory, at place: [FolderPlace]? = nil, _ batch: inout ManifestBatch
     ) throws {
+        let last = place?.first?.last.map { [UInt8]($0) }
         func add(_ state: ItemState, _ error: TransferError) {
-            self.add(.folder, row.parent, row.source, row.destination, state: state, error: error, &batch)
+            self.add(.folder, row.parent, row.source, row.destination, state: state, error: error, at: place, &batch)
         }
         let shown = FilePath(bytes: path)
         let stream: DirectoryStream
@@ -165,7 +163,12 @@ actor FolderWalk {
             return add(.failed, .sourceUnavailable(shown, errno: error.rawValue))
         }
         try Task.checkCancellation()
-        if !isResumed {
+        // The place at which a disk was mounted is usually an empty folder.
+        if last != nil, frame.count == 0, let inode = place?.first?.inode, inode != stream.identity.inode {
+            let message = "\(shown) is another folder than before, and it is empty. If its disk is not mounted, mount it, and then retry."
+            return add(.failed, TransferError(.sourceLost, .notReadable, message))
+        }
+        if place == nil {
             batch.directories.append(row)
             nextDirectory += 1
         }
@@ -174,7 +177,8 @@ actor FolderWalk {
 
     private func names(after last: [UInt8]?) -> FolderNames {
         let used = stack.reduce(0) { $0 + $1.names.size }
-        return FolderNames(after: last, maximumBytes: max(Self.minimumNameBytes, maximumNameBytes - used))
+        // Half of the memory stays free for the subfolders.
+        return FolderNames(after: last, maximumBytes: max(Self.minimumNameBytes, (maximumNameBytes - used) / 2))
     }
 
     /// Reads the names of a folder's entries, as many as fit in memory.
@@ -239,12 +243,13 @@ actor FolderWalk {
 
     private func add(
         _ kind: ItemKind, _ directory: Int64?, _ source: Data, _ destination: Data, size: Int64 = 0, state: ItemState = .pending,
-        error: TransferError? = nil, _ batch: inout ManifestBatch
+        error: TransferError? = nil, at place: [FolderPlace]? = nil, _ batch: inout ManifestBatch
     ) {
         batch.entries.append(
             ManifestEntry(
                 position: nextPosition, directory: directory, kind: kind, source: source, destination: destination, size: size,
-                state: state, error: error, symbolicLinks: kind == .folder || root.symbolicLinks != .follow ? root.symbolicLinks : nil))
+                state: state, error: error, symbolicLinks: kind == .folder || root.symbolicLinks != .follow ? root.symbolicLinks : nil,
+                place: place))
         nextPosition += 1
         if state == .skipped { skipped += 1 }
         bytes += size

@@ -110,8 +110,8 @@ actor RemoteFolderExpansion {
             try await giveUp(folder, of: item, error)
             guard context.options.onItemFailure == .failSession else { return nil }
             try await flush()
-            return .finished(failure: error, filesSeen: .max)
-        case .sessionFailed(let error): return .finished(failure: error, filesSeen: .max)
+            return .finished(failure: error, ignoresNewFiles: true)
+        case .sessionFailed(let error): return .finished(failure: error, ignoresNewFiles: true)
         case .waits(let error):
             let now = context.clock.now()
             return .backoff(max(.zero, (runner.history.dueAt ?? now) - now), error ?? availability.error)

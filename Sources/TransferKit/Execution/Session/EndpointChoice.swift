@@ -8,6 +8,10 @@ package enum EndpointChoice: Equatable {
     /// No endpoint is available.
     case none
 
+    /// The longest time for which a file waits for an endpoint: 100 years. Stored accounts are not validated. With a longer delay, the sums of times
+    /// would overflow.
+    private static let longestFallbackDelay = Duration.seconds(100 * 366 * 24 * 3_600)
+
     /// - Parameters:
     ///   - kept: The number of bytes of the file that each endpoint keeps, by the endpoint's address.
     ///   - avoided: Endpoints that were recently unreachable for a file of the session.
@@ -31,6 +35,7 @@ package enum EndpointChoice: Equatable {
                 return kept[left.address, default: 0] < kept[right.address, default: 0]
             }
         if let bound {
+            let fallbackDelay = min(max(.zero, availability.account.fallbackAfter), Self.longestFallbackDelay)
             if availability.available.contains(bound) {
                 self = .use(bound)
                 return
@@ -43,10 +48,10 @@ package enum EndpointChoice: Equatable {
             // decides.
             guard let since = routes.start(ofOutageSince: history.outages[bound]?.since ?? uptime, at: bound) else {
                 // Without a route, no other endpoint is better.
-                self = .wait(bound, until: uptime + availability.account.fallbackAfter)
+                self = .wait(bound, until: uptime + fallbackDelay)
                 return
             }
-            let fallbackTime = since + availability.account.fallbackAfter
+            let fallbackTime = since + fallbackDelay
             if uptime < fallbackTime {
                 self = .wait(bound, until: fallbackTime)
                 return

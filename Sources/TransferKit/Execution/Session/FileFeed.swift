@@ -3,7 +3,7 @@
 package struct FileFeed {
     static let pageSize = 256
 
-    private var currentPage = FilePage(files: [], checkpoints: [:], filesSeen: nil)
+    private var currentPage = FilePage(end: -1, isLast: false)
     private var nextIndex = 0
     private var pageAhead: FilePage?
     private var lastPosition: Int64 = -1
@@ -14,8 +14,8 @@ package struct FileFeed {
     private var hasReadAll = false
     /// Whether files were added after the reading of the current page began, so that the page may lack them.
     private var grewWhileReading = false
-    /// The number of the session's files when the last page was read; nil until then.
-    package private(set) var filesSeen: Int64?
+    /// Whether all files have been read, and no expansion may add files.
+    private var hasAllFiles = false
 
     package init() {}
 
@@ -23,11 +23,11 @@ package struct FileFeed {
     var next: PendingFile? { nextIndex < currentPage.files.count ? currentPage.files[nextIndex] : nil }
 
     /// Whether all files have been taken.
-    package var isFinished: Bool { filesSeen != nil && next == nil && pageAhead == nil }
+    package var isFinished: Bool { hasAllFiles && next == nil && pageAhead == nil }
 
     /// Marks the next page as being read. Returns the position after which the page starts, or nil if no page needs to be read now.
     package mutating func beginReading() -> Int64? {
-        guard !isReading, filesSeen == nil, pageAhead == nil, !hasReadAll else { return nil }
+        guard !isReading, pageAhead == nil, !hasReadAll else { return nil }
         isReading = true
         return lastPosition
     }
@@ -49,10 +49,10 @@ package struct FileFeed {
 
     package mutating func received(_ page: FilePage) {
         isReading = false
-        lastPosition = page.files.last?.position ?? lastPosition
-        hasReadAll = page.filesSeen != nil && !grewWhileReading
+        lastPosition = page.end
+        hasReadAll = page.isLast && !grewWhileReading
         grewWhileReading = false
-        filesSeen = hasReadAll && !isGrowing ? page.filesSeen : nil
+        hasAllFiles = hasReadAll && !isGrowing
         if next == nil {
             currentPage = page
             nextIndex = 0
@@ -67,7 +67,7 @@ package struct FileFeed {
         nextIndex += 1
         let checkpoints = currentPage.checkpoints[file.position] ?? [:]
         if next == nil {
-            currentPage = pageAhead ?? FilePage(files: [], checkpoints: [:], filesSeen: nil)
+            currentPage = pageAhead ?? FilePage(end: lastPosition, isLast: false)
             pageAhead = nil
             nextIndex = 0
         }

@@ -9,10 +9,10 @@ import TransferCore
 final class RunNames: Sendable {
     /// The clashes of the session's names, by ``RemoteNameClash/name``; nil until an endpoint needs the clashes, and after items were added. The
     /// clashes include items that are not expanded yet.
-    private let clashes = Locked<[NameKey: RemoteNameClash]?>(nil)
+    private let clashes = Locked<(found: [NameKey: RemoteNameClash]?, additions: Int)>((nil, 0))
 
     /// Finds the clashes again when they are needed, because items were added to the session.
-    func forget() { clashes.withLock { $0 = nil } }
+    func forget() { clashes.withLock { $0 = (nil, $0.additions + 1) } }
 
     /// Checks that an endpoint would not lose a file because of its name.
     ///
@@ -36,7 +36,8 @@ final class RunNames: Sendable {
     }
 
     private func clashes(in context: RunContext) async throws -> [NameKey: RemoteNameClash] {
-        if let known = clashes.withLock({ $0 }) { return known }
+        let (known, additions) = clashes.withLock { $0 }
+        if let known { return known }
         let items = try await context.store.itemsWithClashingNames(of: context.key)
         var names = RemoteNames()
         var found: [NameKey: RemoteNameClash] = [:]
@@ -46,7 +47,8 @@ final class RunNames: Sendable {
             // Does not block: `isFolder` comes from the store, so `add` does not inspect the path.
             if let clash = names.add(item.name, item.source, isFolder: item.isFolder) { found[NameKey(clash.name)] = clash }
         }
-        clashes.withLock { [found] in $0 = found }
+        // Items that were added during the read may be missing.
+        clashes.withLock { [found] in if $0.additions == additions { $0.found = found } }
         return found
     }
 }

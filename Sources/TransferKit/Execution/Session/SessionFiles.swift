@@ -35,6 +35,8 @@ struct SessionFiles {
     /// Whether a file was left unfinished.
     private var leavesFiles = false
     private var end: Result<RunOutcome, any Error>?
+    /// The error that ended the expansion of the session's items. No more files start, and the run ends after the files in flight.
+    private var expansionError: (any Error)?
 
     init(context: RunContext, histories: [Int64: FileHistory]) {
         self.context = context
@@ -61,7 +63,9 @@ struct SessionFiles {
                 readAhead(&group)
                 await startReadyFiles(&group)
                 guard end == nil, !Task.isCancelled else { break }
-                if let outcome = outcomeIfIdle() {
+                if let expansionError, window.isEmpty {
+                    end = .failure(expansionError)
+                } else if let outcome = outcomeIfIdle() {
                     end = .success(outcome)
                 } else {
                     setAlarm(&group)
@@ -70,6 +74,7 @@ struct SessionFiles {
                     case .prepared(let count): await startPrepared(count, &group)
                     case .grown:
                         feed.grew()
+                        if context.options.onItemFailure == .failSession { await checkExpandedItems() }
                         if let expansion { group.addTask { await expansion.next() } }
                     case .expanded(.success(nil)):
                         feed.endGrowing()
@@ -87,7 +92,7 @@ struct SessionFiles {
         if let end { return try end.get() }
         // All files may have been completed despite the interruption.
         guard feed.isFinished, waiting.isEmpty, !leavesFiles else { throw CancellationError() }
-        return .finished(failure: summary, filesSeen: feed.filesSeen ?? 0)
+        return .finished(failure: summary, ignoresNewFiles: false)
     }
 
     // MARK: Starting
@@ -109,7 +114,7 @@ struct SessionFiles {
         do {
             guard let found = try await context.store.firstFailure(of: context.key) else { return }
             failure = failure ?? (.max, found)
-            if context.options.onItemFailure == .failSession { stop(with: .success(.finished(failure: found, filesSeen: .max))) }
+            if context.options.onItemFailure == .failSession { stop(with: .success(.finished(failure: found, ignoresNewFiles: true))) }
         } catch {
             stop(with: .failure(error))
         }
@@ -215,7 +220,7 @@ struct SessionFiles {
         waiting.values.filter { $0.dueAt <= dueCheckedAt }.min { $0.file.position < $1.file.position }
     }
 
-    private var mayTakeNew: Bool { waiting.count < Self.maximumWaiting }
+    private var mayTakeNew: Bool { waiting.count < Self.maximumWaiting && expansionError == nil }
 
     /// Whether a file may start. A file of unknown size counts as small.
     private mutating func admits(_ file: PendingFile) -> Bool {
@@ -224,7 +229,7 @@ struct SessionFiles {
         return window.admits(size: size, limit: limit)
     }
 
-    private var nextFile: PendingFile? { firstDue?.file ?? (mayTakeNew ? feed.next : nil) }
+    private var nextFile: PendingFile? { expansionError == nil ? firstDue?.file ?? (mayTakeNew ? feed.next : nil) : nil }
 
     private mutating func takeNext() -> (PendingFile, [String: StoredCheckpoint])? {
         if let due = firstDue {
@@ -241,6 +246,10 @@ struct SessionFiles {
         switch event {
         case .prepared, .grown, .expansionEnds, .expanded(.success(nil)): break
         case .expanded(.success(let outcome?)): stop(with: .success(outcome))
+        case .expanded(.failure(let error as TransferError)):
+            // For example, no file descriptor is free. The files in flight need not end for this reason.
+            expansionError = error
+            leavesFiles = true
         case .expanded(.failure(let error)): stop(with: .failure(error))
         case .due:
             alarmAt = nil
@@ -265,12 +274,12 @@ struct SessionFiles {
         if case .completed = outcome { return }
         if case .givenUp(let error) = outcome {
             giveUp(runner.file, error)
-            if context.options.onItemFailure == .failSession { stop(with: .success(.finished(failure: error, filesSeen: .max))) }
+            if context.options.onItemFailure == .failSession { stop(with: .success(.finished(failure: error, ignoresNewFiles: true))) }
             return
         }
         if case .sessionFailed(let error) = outcome {
             giveUp(runner.file, error)
-            stop(with: .success(.finished(failure: error, filesSeen: .max)))
+            stop(with: .success(.finished(failure: error, ignoresNewFiles: true)))
             return
         }
         leavesFiles = true
@@ -340,7 +349,7 @@ struct SessionFiles {
         if let unavailable { return .endpointsUnavailable(unavailable) }
         guard feed.isFinished || !mayTakeNew else { return nil }
         guard let next = waiting.values.min(by: { $0.dueAt < $1.dueAt }) else {
-            return .finished(failure: summary, filesSeen: feed.filesSeen ?? 0)
+            return .finished(failure: summary, ignoresNewFiles: false)
         }
         let delay = next.dueAt - context.clock.now()
         guard delay > RetryPolicy.maximumInPlaceDelay else { return nil }

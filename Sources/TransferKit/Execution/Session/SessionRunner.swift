@@ -85,9 +85,10 @@ package struct SessionRunner: Sendable {
         let failure = try await context.store.firstFailure(of: context.key)
         // An earlier process may have ended after it stored the failure of a file, but before the session failed.
         if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {
-            return .finished(failure: failure, filesSeen: .max)
+            return .finished(failure: failure, ignoresNewFiles: true)
         }
         guard hasItems, !isListing else { return try await files.run(after: failure) }
+        try await expansion(listing).discardLeftovers()
         return try await files.run(after: failure, expansion: ItemExpansion { try await prepare(listing, noteGrowth: $0) })
     }
 
@@ -99,20 +100,29 @@ package struct SessionRunner: Sendable {
         _ listing: RemoteFolderExpansion, noteGrowth: @escaping @Sendable () -> Void = {}
     ) async throws -> RunOutcome? {
         context.live.prepare()
-        defer { context.live.prepared() }
+        let outcome = try await expansion(listing, noteGrowth: noteGrowth).run()
+        context.live.prepared()
+        return outcome
+    }
+
+    private func expansion(_ listing: RemoteFolderExpansion, noteGrowth: @escaping @Sendable () -> Void = {}) -> FolderExpansion {
         let observing = context.localReadObserver.map { observer -> FolderFault in
             { folder, entries in
                 if entries == 0 { observer(folder) }
                 return nil
             }
         }
-        return try await FolderExpansion(
+        return FolderExpansion(
             of: context.key, in: context.store, fault: observing, bytesKnown: { [context] in context.live.bytesKnown },
             remote: { try await listing.run($0, from: $1) },
             send: { [context] in
                 try await context.send(.expansion($0))
+                if case .takeFiles = $0 { noteGrowth() }
+            },
+            grow: { [context] in
+                context.live.found($0)
                 noteGrowth()
-            }, grow: { [context] in context.live.found($0) },
+            },
             reading: { [context] folder in
                 let number = context.live.beginLocalRead(of: folder, at: context.clock.now())
                 return { context.live.endLocalRead(number) }
@@ -121,8 +131,7 @@ package struct SessionRunner: Sendable {
                 context.logger.warning(
                     "\(count) entries of \(folder) are not uploaded, for example because they are symbolic links.",
                     metadata: ["session": "\(context.id)"])
-            }
-        ).run()
+            })
     }
 }
 

@@ -9,7 +9,8 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
 
     /// The maximum number of consecutive failed attempts of a file at one endpoint, at least 1. Default: 8.
     ///
-    /// Progress resets the count. Attempts during an outage of the server are not counted; see ``giveUpAfter``.
+    /// The count restarts when 64 KiB more of the file are confirmed, or 1 % of a smaller file. Attempts during an outage of the server are not
+    /// counted; see ``giveUpAfter``.
     public var maximumAttempts: Int
 
     /// How long an outage of the account's servers may last before a waiting session fails, at least 0 s. Default: nil, for no limit. The
@@ -61,18 +62,27 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     ///   - isOutage: Whether the attempts failed because of an outage.
     ///   - fraction: A random number in 0 ..< 1.
     package func delay(afterFailures failures: Int, retryAfter: Duration?, isOutage: Bool = false, fraction: Double) -> Duration {
-        var bound = base
-        for _ in 1..<max(failures, 1) where bound < maximumDelay {
+        // Stored policies are not validated. With larger values, the multiplication would overflow.
+        let longest = min(max(.zero, maximumDelay), isOutage ? Self.longestOutageDelay : Self.longestDelay)
+        var bound = min(max(.zero, base), Self.longestDelay)
+        for _ in 1..<max(failures, 1) where bound < longest {
             bound *= 2
         }
-        let longest = isOutage ? min(maximumDelay, Self.longestOutageDelay) : maximumDelay
         let jittered = min(bound, longest) * fraction
         return max(jittered, min(retryAfter ?? .zero, Self.longestRetryAfter))
     }
 
-    /// Whether an attempt made enough progress to reset the count of failures: 1 MiB, or 1 % of the file if its size is known.
+    /// The number of newly confirmed bytes that is progress in a file of any size.
+    ///
+    /// Without this bound, the queue would retry a file for years at a server that confirms a few bytes in each attempt, and then fails. The bound
+    /// is low, because each attempt may be short on a path that soon breaks.
+    private static let smallestProgress: Int64 = 64 << 10
+
+    /// Whether enough bytes were confirmed to reset the count of failures: 64 KiB, or 1 % of a smaller file if its size is known.
+    ///
+    /// - Parameter confirmed: The number of bytes that were confirmed since the count was last reset. Several attempts may have sent them.
     package static func isProgress(confirmed: Int64, of size: Int64?) -> Bool {
-        guard confirmed > 0, confirmed < 1 << 20 else { return confirmed > 0 }
+        guard confirmed > 0, confirmed < smallestProgress else { return confirmed > 0 }
         return size.map { confirmed >= $0 / 100 + min(1, $0 % 100) } ?? false
     }
 }

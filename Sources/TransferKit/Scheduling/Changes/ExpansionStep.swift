@@ -56,6 +56,8 @@ package struct FolderPlace: Sendable, Codable, Equatable {
     /// The name of the last entry; nil if the manifest contains no entry of the folder. If the expansion is reading a subfolder of the folder, this is
     /// the subfolder's name.
     package var last: Data?
+    /// The folder's inode number; nil for a place that an earlier version stored.
+    package var inode: UInt64?
 }
 
 /// Rows for the manifest, in order.
@@ -107,6 +109,8 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     /// The policy for symbolic links; nil if the entry needs no policy. A folder that could not be read needs the policy for a retry. A
     /// file needs the policy unless the policy is to follow all links.
     package var symbolicLinks: SymbolicLinkPolicy?
+    /// For a folder that could not be read further, where a retry resumes; nil if none of its entries are in the manifest.
+    package var place: [FolderPlace]?
 }
 
 /// The totals of a folder that was read. Skipped entries do not count.

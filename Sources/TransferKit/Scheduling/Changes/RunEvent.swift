@@ -90,9 +90,8 @@ package enum RunOutcome: Sendable, Codable {
     /// All files have completed or failed, or the session failed. `failure` is the error of the first failed file or of the session, if
     /// any.
     ///
-    /// `filesSeen` is the number of files that the session had when the run read the last file. With `Int64.max`, the session ends
-    /// even if items were added during the run, unless the run was interrupted.
-    case finished(failure: TransferError?, filesSeen: Int64)
+    /// If `ignoresNewFiles` is true, the session ends even if items were added during the run, unless the run was interrupted.
+    case finished(failure: TransferError?, ignoresNewFiles: Bool)
     /// The queue interrupted the run.
     case interrupted
     /// The next attempt is due after a delay.

@@ -20,7 +20,7 @@ package enum StoreWrite: Sendable {
     case expansion(SessionKey, ExpansionStep)
     /// Resets the failed items of a session, or all its items if `isWhole` is true.
     case resetSession(SessionKey, isWhole: Bool)
-    /// Continues the reset of a session that has more files than one transaction handles.
+    /// Continues the reset of a session that has more files than the transaction's limit allowed.
     case continueReset(SessionKey)
     /// Deletes a session and moves its checkpoints into the discard outbox, the stored list of pending removals. If the session has a run, the outbox
     /// holds the checkpoints until the run has ended.
@@ -42,7 +42,7 @@ package enum StoreWrite: Sendable {
     /// Adds the times of a run's attempts to a session.
     case addTimes(SessionKey, TransferTimes)
 
-    /// Moves the checkpoints of a session into the discard outbox. If the session has very many checkpoints, moves only the first ones.
+    /// Moves the checkpoints of a session into the discard outbox. Moves as many as the transaction's limit allows.
     case discardPartial(SessionKey)
     /// Moves the remaining checkpoints after `discardPartial`, unless the session has run again in between.
     case continueDiscard(SessionKey)

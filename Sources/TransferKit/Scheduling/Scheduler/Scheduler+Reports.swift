@@ -180,8 +180,8 @@ extension Scheduler {
         if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, run: run, &transaction) }
 
         switch outcome {
-        case .finished(let failure, let seen)
-        where before.state != .cancelled && (!before.conditions.contains(.hasNewItems) || (seen == .max && !wasEnding)):
+        case .finished(let failure, let ignoresNewFiles)
+        where before.state != .cancelled && (!before.conditions.contains(.hasNewItems) || (ignoresNewFiles && !wasEnding)):
             finish(key, failure, at: now, &transaction)
             return
         case .backoff(_, let error), .endpointsUnavailable(let error), .accountBlocked(let error, _), .noSpace(let error):

@@ -61,36 +61,46 @@ extension QueueStore {
     /// Returns the next unfinished files in a session's manifest, in order; see ``FolderExpansion``. A file with an invalid state counts as
     /// unfinished, so that its session can't complete without this file.
     package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
-        try await read { [sources] db in
-            var paths = DirectoryPaths(of: key, sources)
-            return try StoredRow.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        SELECT position, kind, directory, source, destination, size, generation,
-                            (SELECT max(confirmed) FROM checkpoint
-                                WHERE checkpoint.session = file.session AND checkpoint.position = file.position),
-                            upload_url, unsized, symbolic_links, creation_url
-                        FROM file
-                        WHERE session = ? AND position > ? AND state NOT IN ('completed', 'failed', 'skipped') ORDER BY position LIMIT ?
-                        """),
-                arguments: [key, position, limit]
-            ).map { row in
-                let kind = ItemKind(rawValue: try row.decode(atIndex: 1)) ?? .file
-                let location = try paths.location(
-                    kind, directory: try row.decode(atIndex: 2), source: try row.decode(atIndex: 3),
-                    destination: try row.decode(atIndex: 4), in: db)
-                let isUnsized: Bool = try row.decode(atIndex: 9)
-                return PendingFile(
-                    position: try Self.position(row, atIndex: 0), source: FilePath(bytes: location.source),
-                    destination: location.destination,
-                    size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
-                    generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
-                    uploadCapability: try row.decode(String?.self, atIndex: 8).map(Capability.init),
-                    creationCapability: try row.decode(String?.self, atIndex: 11).map(Capability.init),
-                    kind: kind, confinement: location.confinement(try row.decode(String?.self, atIndex: 10)),
-                    localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
-                    isListed: try kind == .download && row.decode(Int64?.self, atIndex: 2) != nil)
+        try await read { [sources] db in try Self.pendingFiles(of: key, after: position, limit: limit, sources, in: db) }
+    }
+
+    /// - Throws: `DatabaseError`, for example if the positions are not in order, as in a damaged table.
+    static func pendingFiles(
+        of key: SessionKey, after position: Int64, limit: Int, _ sources: SourceFolders, in db: Database
+    ) throws -> [PendingFile] {
+        var paths = DirectoryPaths(of: key, sources)
+        var last = position
+        return try StoredRow.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT position, kind, directory, source, destination, size, generation,
+                        (SELECT max(confirmed) FROM checkpoint
+                            WHERE checkpoint.session = file.session AND checkpoint.position = file.position),
+                        upload_url, unsized, symbolic_links, creation_url
+                    FROM file
+                    WHERE session = ? AND position > ? AND state NOT IN ('completed', 'failed', 'skipped') ORDER BY position LIMIT ?
+                    """),
+            arguments: [key, position, limit]
+        ).map { row in
+            let position = try Self.position(row, atIndex: 0)
+            guard position > last else {
+                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(key) has several files at one position")
             }
+            last = position
+            let kind = ItemKind(rawValue: try row.decode(atIndex: 1)) ?? .file
+            let location = try paths.location(
+                kind, directory: try row.decode(atIndex: 2), source: try row.decode(atIndex: 3),
+                destination: try row.decode(atIndex: 4), in: db)
+            let isUnsized: Bool = try row.decode(atIndex: 9)
+            return PendingFile(
+                position: position, source: FilePath(bytes: location.source), destination: location.destination,
+                size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
+                generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
+                uploadCapability: try row.decode(String?.self, atIndex: 8).map(Capability.init),
+                creationCapability: try row.decode(String?.self, atIndex: 11).map(Capability.init),
+                kind: kind, confinement: location.confinement(try row.decode(String?.self, atIndex: 10)),
+                localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
+                isListed: try kind == .download && row.decode(Int64?.self, atIndex: 2) != nil)
         }
     }
 

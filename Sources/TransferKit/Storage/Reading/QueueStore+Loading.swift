@@ -29,7 +29,7 @@ extension QueueStore {
             return Locked<(Scheduler, [(SessionKey, String)])?>((scheduler, unreadable))
         }
         let upper = try await rest
-        let (scheduler, unreadable, recovery) = try await read { db in
+        let (scheduler, unreadable, recovery, undiscarded) = try await read { [rowsPerSweep] db in
             // Takes the values out of the locks, because copies would be large.
             var (scheduler, unreadable) = lower.withLock { $0.take() } ?? (Scheduler(settings), [])
             upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
@@ -44,17 +44,12 @@ extension QueueStore {
                     SELECT held_by FROM discard WHERE held_by IS NOT NULL UNION SELECT session FROM removal WHERE is_held <> 0
                     """
             ).map { .releaseDiscards($0) }
-            // An earlier process may have been killed between the end of a cancelled run and the discard of its checkpoints.
-            recovery += try SessionKey.fetchAll(
-                db,
-                sql: """
-                    SELECT DISTINCT checkpoint.session FROM checkpoint JOIN schedule ON schedule.session = checkpoint.session
-                    WHERE state = 'cancelled' AND NOT keeps_partial
-                    """
-            ).map { .discardPartial($0) }
-            return (scheduler, unreadable, recovery)
+            let (first, others) = try Self.undiscardedSessions(limit: rowsPerSweep, leavingOut: Set(unreadable.map(\.0)), in: db)
+            recovery += first.map { .discardPartial($0) }
+            return (scheduler, unreadable, recovery, others)
         }
         try await recover(recovery)
+        try await markDiscards(of: undiscarded)
         while try await read({ [clock] in try Self.hasFarDiscards(at: clock.date(), in: $0) }), try await recover([.clampDiscards]) {}
         let interrupted = scheduler.foundRunning.compactMap { scheduler.sessionIndex[$0] }.sorted { $0.rank < $1.rank }.map(\.id)
         var events: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
@@ -63,30 +58,81 @@ extension QueueStore {
         return (scheduler, unreadable.map(\.1), events)
     }
 
-    /// Stores the changes that loading requires. Skips a change that the store refuses permanently, so that the queue can still be opened.
-    /// The error occurs again when the affected session runs. If the store is damaged, throws instead.
+    /// Stores the changes that loading requires, at most 10,000 in one transaction. Skips a change that the store refuses permanently, so that the
+    /// queue can still be opened. The error occurs again when the affected session runs. If the store is damaged, throws instead.
     ///
     /// - Returns: Whether all changes are stored.
     @discardableResult
     private func recover(_ writes: [StoreWrite]) async throws(QueueError) -> Bool {
-        let count = writes.count
-        var writes = writes
-        while !writes.isEmpty {
-            do throws(StoreRefusal) {
-                try await commitIdentifyingFailure(writes)
-                break
-            } catch {
-                guard let culprit = error.culprit, error.error.code != .storageDamaged else { throw error.error }
-                writes.remove(at: culprit.index)
+        var isComplete = true
+        for start in stride(from: 0, to: writes.count, by: Self.maximumRowsPerSweep) {
+            var group = Array(writes[start..<min(start + Self.maximumRowsPerSweep, writes.count)])
+            while !group.isEmpty {
+                do throws(StoreRefusal) {
+                    try await commitIdentifyingFailure(group)
+                    break
+                } catch {
+                    guard let culprit = error.culprit, error.error.code != .storageDamaged else { throw error.error }
+                    group.remove(at: culprit.index)
+                    isComplete = false
+                }
             }
         }
-        return writes.count == count
+        return isComplete
     }
 
-    /// Returns the sessions with a checkpoint of an earlier attempt.
+    /// Finds the sessions with a checkpoint, as the table `begun`. Reads one row of each session, and not all checkpoints. `UNION` ends the search
+    /// even if the rows of a damaged table are not in order.
+    private static let sessionsWithCheckpoints = """
+        WITH RECURSIVE begun(session) AS (
+            SELECT min(session) FROM checkpoint
+            UNION SELECT (SELECT min(checkpoint.session) FROM checkpoint WHERE checkpoint.session > begun.session)
+                FROM begun WHERE begun.session IS NOT NULL
+        )
+        """
+
+    /// Returns the sessions with a checkpoint of an earlier attempt. Omits sessions whose next run discards all checkpoints before it begins.
     private static func begunSessions(in db: Database) throws -> Set<SessionKey> {
         try SessionKey.fetchSet(
-            db, sql: "SELECT DISTINCT checkpoint.session FROM checkpoint JOIN schedule ON schedule.session = checkpoint.session")
+            db,
+            sql: """
+                \(sessionsWithCheckpoints)
+                SELECT schedule.session FROM begun CROSS JOIN schedule ON schedule.session = begun.session
+                WHERE NOT EXISTS (SELECT 1 FROM setting
+                    WHERE name = 'discard ' || schedule.session OR name = 'reset ' || schedule.session AND value >= 0)
+                """)
+    }
+
+    /// Returns the cancelled sessions whose checkpoints an earlier process had not begun to discard, because it was killed after the end of a
+    /// cancelled run.
+    ///
+    /// - Parameters:
+    ///   - limit: The maximum number of checkpoints to discard during the opening of the queue.
+    ///   - unreadable: Sessions that go into quarantine with their checkpoints.
+    /// - Returns: The sessions with at most `limit` checkpoints together, and the other sessions.
+    private static func undiscardedSessions(
+        limit: Int, leavingOut unreadable: Set<SessionKey>, in db: Database
+    ) throws -> (first: [SessionKey], others: [SessionKey]) {
+        let keys = try SessionKey.fetchAll(
+            db,
+            sql: """
+                \(sessionsWithCheckpoints)
+                SELECT schedule.session FROM begun CROSS JOIN schedule ON schedule.session = begun.session
+                WHERE state = 'cancelled' AND NOT keeps_partial
+                    AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'discard ' || schedule.session)
+                """
+        ).filter { !unreadable.contains($0) }
+        var first: [SessionKey] = []
+        var rest = limit
+        for key in keys {
+            let count = try Int.fetchOne(
+                db.cachedStatement(sql: "SELECT count(*) FROM (SELECT 1 FROM checkpoint WHERE session = ? LIMIT ?)"),
+                arguments: [key, rest + 1])
+            guard let count, count <= rest else { break }
+            rest -= count
+            first.append(key)
+        }
+        return (first, Array(keys.dropFirst(first.count)))
     }
 
     private static func loadAccounts(into scheduler: inout Scheduler, from db: Database) throws {

@@ -7,41 +7,37 @@ package struct FilePage: Sendable {
     package var files: [PendingFile]
     /// The checkpoints of earlier attempts, by position and by the endpoint's address.
     package var checkpoints: [Int64: [String: StoredCheckpoint]]
-    /// The number of the session's files if this is the last page; nil if there may be more files.
-    package var filesSeen: Int64?
+    /// The position of the last file that was examined. The next page starts after it.
+    package var end: Int64
+    /// Whether the session had no unfinished file after this page.
+    package var isLast: Bool
 
-    package init(files: [PendingFile], checkpoints: [Int64: [String: StoredCheckpoint]], filesSeen: Int64?) {
+    package init(files: [PendingFile] = [], checkpoints: [Int64: [String: StoredCheckpoint]] = [:], end: Int64, isLast: Bool) {
         self.files = files
         self.checkpoints = checkpoints
-        self.filesSeen = filesSeen
+        self.end = end
+        self.isLast = isLast
     }
 }
 
 extension QueueStore {
     /// Returns the next unfinished files of a session, with all data needed to resume them.
     package func page(of key: SessionKey, after position: Int64, limit: Int) async throws -> FilePage {
-        var files = try await pendingFiles(of: key, after: position, limit: limit)
-        var filesSeen: Int64?
-        if files.count < limit {
-            // Count the files between two reads. The second read returns the files that were added before the count, so every counted file
-            // has been read.
-            filesSeen = try await fileCount(of: key)
-            let added = try await pendingFiles(of: key, after: files.last?.position ?? position, limit: limit)
-            files += added
-            if added.count == limit { filesSeen = nil }
+        var page = try await read { [sources] db in
+            let files = try Self.pendingFiles(of: key, after: position, limit: limit, sources, in: db)
+            var page = FilePage(files: files, end: files.last?.position ?? position, isLast: files.count < limit)
+            if page.isLast {
+                let last = try Int64.fetchOne(
+                    db.cachedStatement(sql: "SELECT max(position) FROM file WHERE session = ?"), arguments: [key])
+                page.end = max(page.end, last ?? page.end)
+            }
+            return page
         }
-        var page = FilePage(files: files, checkpoints: [:], filesSeen: filesSeen)
-        guard let first = files.first, let last = files.last else { return page }
-        let generations = Dictionary(uniqueKeysWithValues: files.map { ($0.position, $0.generation) })
+        guard let first = page.files.first, let last = page.files.last else { return page }
+        var generations: [Int64: Int64] = [:]
+        for file in page.files { generations[file.position] = file.generation }
         page.checkpoints = try await checkpoints(of: key, in: first.position...last.position, generations: generations)
         return page
-    }
-
-    private func fileCount(of key: SessionKey) async throws -> Int64 {
-        try await read { db in
-            try Int64.fetchOne(
-                db.cachedStatement(sql: "SELECT count(*) FROM file WHERE session = ?"), arguments: [key]) ?? 0
-        }
     }
 
     private func checkpoints(of key: SessionKey, in positions: ClosedRange<Int64>, generations: [Int64: Int64]) async throws

@@ -38,8 +38,10 @@ extension QueueStore {
         }
     }
 
+    /// Returns a stored number, limited to 0 ... ``maximumBytes`` so that sums don't overflow.
     private static func setting(_ name: String, in db: Database) throws -> Int64 {
-        max(0, try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name]) ?? 0)
+        let value = try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name]) ?? 0
+        return min(max(0, value), maximumBytes)
     }
 
     static func addToSetting(_ name: String, _ amount: Int64, in db: Database) throws {

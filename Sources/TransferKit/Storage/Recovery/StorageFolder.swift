@@ -25,17 +25,19 @@ package enum StorageFolder {
                 sync(made.removingLastComponent())
                 continue
             }
-            guard errno != EEXIST else { continue }
-            // An existing parent may be unwritable, or on a read-only file system. mkdir(2) can report this problem instead of EEXIST.
             let code = errno
             var status = stat()
-            if unsafe made.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR { continue }
+            if unsafe made.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR {
+                // The process that created the folder may have ended before it synced the folder's name.
+                if status.st_uid == geteuid() { sync(made.removingLastComponent()) }
+                continue
+            }
+            // An existing parent may be unwritable, or on a read-only file system. mkdir(2) can report this problem instead of EEXIST.
+            guard code != EEXIST else { continue }
             throw QueueError(
                 .storageUnavailable,
                 "Cannot create the storage folder \(folder): \(Errno(rawValue: code)). Choose another folder, or fix its permissions.")
         }
-        // Also syncs the name of an existing folder, because the process that created the folder may have ended before it synced the name.
-        sync(folder.removingLastComponent())
         var status = stat()
         if unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFDIR {
             throw QueueError(.storageUnavailable, "Cannot use the storage folder \(folder): it is a file, not a folder.")
@@ -99,9 +101,12 @@ package enum StorageFolder {
     }
 
     /// Makes the names in a folder durable, if possible. Ignores errors, because the folder may be unreadable, or on a file system without
-    /// this operation.
-    static func sync(_ folder: FilePath) {
-        try? Spool.sync(folder.isEmpty ? FilePath(".") : folder)
+    /// this operation. Blocks.
+    ///
+    /// - Parameter folder: The folder, or a link to it; empty for the working directory.
+    package static func sync(_ folder: FilePath) {
+        // The component "." makes the system follow a link.
+        try? Spool.sync(folder.appending("."))
     }
 
     /// Checks the header of the database file (sqlite.org/fileformat.html, section 1.3) before SQLite can change anything.

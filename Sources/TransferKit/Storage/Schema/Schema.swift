@@ -79,7 +79,8 @@ enum Schema {
         }
         migrator.registerMigration("13") { db in
             // Where the expansion of a local folder resumes as JSON ([FolderPlace]); NULL: no rows of the folder are in the manifest.
-            try db.execute(sql: "ALTER TABLE item ADD COLUMN place TEXT")
+            // A folder that could not be read further keeps the place for a retry.
+            for table in ["item", "file"] { try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN place TEXT") }
             try db.execute(sql: "PRAGMA user_version = 13")
         }
         try migrator.migrate(database)

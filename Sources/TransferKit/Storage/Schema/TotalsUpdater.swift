@@ -4,7 +4,7 @@ import GRDB
 /// the differences to the totals.
 ///
 /// For a change to a whole session, the updater reads all figures of the session. For a change to one file, the updater reads only the
-/// session's row and the file's checkpoints, because such changes are frequent. For inserted sessions, it reads nothing.
+/// session's row and the file's checkpoints, and for new files only the session's row, because such changes are frequent. For inserted sessions, it reads nothing.
 struct TotalsUpdater {
     private typealias Snapshot = (state: String, figures: SessionFigures)
 
@@ -32,6 +32,9 @@ struct TotalsUpdater {
             sessions.forEach { changes[$0.entry.state.rawValue, default: SessionFigures()] += SessionFigures($1.items) }
         } else if case .file(let key, let position, _) = write {
             try recordFile(at: position, of: key)
+        } else if case .expansion(let key, let step) = write {
+            // New files have no checkpoints.
+            if step.changesFigures { _ = try recordSession(key) }
         } else if let key = write.changedSession, wholeSessions[key] == nil {
             if let files = files.removeValue(forKey: key) { try addChanges(of: files, in: key) }
             wholeSessions[key] = .some(try snapshot(of: key, Self.sessionQuery))
@@ -40,14 +43,20 @@ struct TotalsUpdater {
 
     /// Records the state of a file before its first change in the transaction.
     private mutating func recordFile(at position: Int64, of key: SessionKey) throws {
-        guard wholeSessions[key] == nil else { return }
-        if files[key] == nil {
-            guard let snapshot = try snapshot(of: key, Self.queryWithoutCheckpoints) else { return }
-            files[key] = FileChanges(snapshot: snapshot)
-        }
-        guard files[key]?.confirmed[position] == nil else { return }
+        guard try recordSession(key), files[key]?.confirmed[position] == nil else { return }
         let bytes = try confirmedBytes(of: key, position)
         files[key]?.confirmed[position] = bytes
+    }
+
+    /// Records the state of a session before its first change in the transaction, without its checkpoints.
+    ///
+    /// - Returns: Whether only individual files of the session change.
+    private mutating func recordSession(_ key: SessionKey) throws -> Bool {
+        guard wholeSessions[key] == nil else { return false }
+        guard files[key] == nil else { return true }
+        guard let snapshot = try snapshot(of: key, Self.queryWithoutCheckpoints) else { return false }
+        files[key] = FileChanges(snapshot: snapshot)
+        return true
     }
 
     private mutating func addChanges(of files: FileChanges, in key: SessionKey) throws {
@@ -110,11 +119,10 @@ struct TotalsUpdater {
 }
 
 extension StoreWrite {
-    /// The session whose state or figures may change; nil if the write inserts sessions, changes only one file, or affects no totals.
+    /// The session whose state or figures may change; nil if the write inserts sessions, changes only individual files, or affects no totals.
     fileprivate var changedSession: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key
-        case .expansion(let key, let step): step.changesFigures ? key : nil
         case .changeAccount(let key, _), .addItems(let key, _), .replaceItems(let key, _, _, _), .resetSession(let key, _),
             .continueReset(let key),
             .deleteSession(let key, _), .dropCheckpoints(let key),

@@ -9,6 +9,23 @@ package enum DiscardQuery {
     /// expression.
     static let transport = "CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END"
 
+    /// The time in milliseconds after which the queue abandons a removal.
+    static let lifetime: Int64 = 7 * 24 * 3_600_000
+    /// The longest plausible time, in milliseconds, since a deadline passed. If the time is longer, the clock was wrong in one of the processes,
+    /// or no process opened the queue for a long time. The ages of completed sessions have the same limit for the time between two processes
+    /// (``Scheduler/load(seen:steady:)``).
+    static let longestOverdue: Int64 = 30 * 24 * 3_600_000
+    /// The number of milliseconds by which the clock can be set back without making later times implausible.
+    static let tolerance: Int64 = 3_600_000
+
+    /// An SQL expression for the deadline of an entry; a new deadline if the stored one is implausible.
+    ///
+    /// - Parameter now: The SQL parameter with the current time.
+    private static func deadline(at now: String) -> String {
+        let isPlausible = "give_up_at BETWEEN \(now) - \(longestOverdue) AND \(now) + \(lifetime + tolerance)"
+        return "CASE WHEN \(isPlausible) THEN give_up_at ELSE \(now) + \(lifetime) END"
+    }
+
     private static let columns = "key, endpoint, data, confirmed, attempts, give_up_at"
 
     /// Selects whether any entry is due at the time ?1.
@@ -35,19 +52,33 @@ package enum DiscardQuery {
         WHERE next_attempt_at <= ?1 AND held_by IS NULL AND \(endpoint) IN (SELECT value FROM json_each(?2))
         """
 
-    /// Deletes at most 10,000 entries whose deadline is at or before ?3. The entries are due at ?1, at the endpoints in the JSON array ?2.
-    static let expire = "DELETE FROM discard WHERE key IN (\(dueAtEndpoints) AND give_up_at <= ?3 LIMIT 10000)"
+    /// Deletes at most 10,000 entries with a plausible deadline at or before ?3. The entries are due at the current time ?1, at the endpoints in
+    /// the JSON array ?2.
+    static let expire =
+        "DELETE FROM discard WHERE key IN (\(dueAtEndpoints) AND give_up_at BETWEEN ?1 - \(longestOverdue) AND ?3 LIMIT 10000)"
 
-    /// Postpones at most 10,000 entries until ?3. The entries are due at ?1, at the endpoints in the JSON array ?2. The parameter ?4 is the
-    /// time until which the servers asked the queue to back off, or 0 without such a request.
-    static let postpone = "UPDATE discard SET next_attempt_at = ?3, left_alone_until = ?4 WHERE key IN (\(dueAtEndpoints) LIMIT 10000)"
+    /// Postpones at most 10,000 entries until ?3, and corrects implausible deadlines of these entries. The entries are due at the current
+    /// time ?1, at the endpoints in the JSON array ?2. The parameter ?4 is the time until which the servers asked the queue to back off, or 0
+    /// without such a request.
+    static let postpone = """
+        UPDATE discard SET next_attempt_at = ?3, left_alone_until = ?4, give_up_at = \(deadline(at: "?1"))
+        WHERE key IN (\(dueAtEndpoints) LIMIT 10000)
+        """
+
+    /// Makes the entries with the keys in the JSON array ?1 due, and ends the delays that their servers asked for.
+    static let makeDue = "UPDATE discard SET next_attempt_at = 0, left_alone_until = 0 WHERE key IN (SELECT value FROM json_each(?1))"
+
+    /// Corrects implausible deadlines of the entries with the keys in the JSON array ?1. The parameter ?2 is the current time.
+    static let correctDeadlines =
+        "UPDATE discard SET give_up_at = \(deadline(at: "?2")) WHERE key IN (SELECT value FROM json_each(?1))"
 
     /// Selects whether any entry is due after ?1, the latest time to which a process with a correct clock postpones an entry.
     static let hasFar = "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL)"
 
-    /// Changes the due time of at most 10,000 entries to ?2. These entries are due after ?1, because a wrong clock postponed them.
+    /// Changes the due time of at most 10,000 entries to the current time ?2, and corrects implausible deadlines of these entries. The entries
+    /// are due after ?1, because a wrong clock postponed them.
     static let clamp = """
-        UPDATE discard SET next_attempt_at = ?2, left_alone_until = 0
+        UPDATE discard SET next_attempt_at = ?2, left_alone_until = 0, give_up_at = \(deadline(at: "?2"))
         WHERE key IN (SELECT key FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL LIMIT 10000)
         """
 

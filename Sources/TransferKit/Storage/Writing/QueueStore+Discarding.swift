@@ -46,10 +46,11 @@ extension QueueStore {
         StatementArguments([key.databaseValue, try last.value(atIndex: 3), try last.value(atIndex: 0)])
     }
 
-    /// Moves at most ``maximumRowsPerSweep`` checkpoints of a session that stays in the queue into the outbox. The files of these
-    /// checkpoints get the next generation number, which is a part of the names of their unfinished content. A late removal therefore can't
-    /// delete the content of a later attempt. If the session has more checkpoints, a stored mark records that the move is incomplete. The
-    /// next run of the session completes the move before it transfers a file.
+    /// Moves checkpoints of a session that stays in the queue into the outbox, as many as the transaction may still move
+    /// (``StoreTransaction/rowsToSweep``), possibly none. The files of these checkpoints get the next generation number, which is a part of the
+    /// names of their unfinished content. A late removal therefore can't delete the content of a later attempt. If the session has more
+    /// checkpoints, a stored mark records that the move is incomplete. ``DeferredDeletion`` or the next run of the session completes the move. A run
+    /// does so before it transfers a file.
     ///
     /// - Parameter account: The account with the endpoints of the checkpoints; nil for the session's account, or for the account of an incomplete
     ///   move.
@@ -59,28 +60,49 @@ extension QueueStore {
         // A session in quarantine keeps its checkpoints.
         let isQueued = try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM schedule WHERE session = ?)"), arguments: [key])
-        guard isQueued == true else { return }
-        let rows = try firstCheckpoints(of: key, limit: maximumRowsPerSweep, in: db)
-        guard let last = rows.last else { return try remove([.discard], of: key, in: db) }
+        guard isQueued == true else { return try remove([.discard], of: key, in: db) }
+        let limit = max(0, transaction.rowsToSweep)
+        // One more row shows whether checkpoints remain.
+        var rows = try firstCheckpoints(of: key, limit: limit + 1, in: db)
+        let hasMore = rows.count > limit
+        if hasMore { rows.removeLast() }
+        transaction.rowsToSweep -= rows.count
+        let owner = try discardedAccount(of: key, in: db) ?? account
+        if let last = rows.last {
+            try discard(
+                rows, of: key, at: try accountDefinition(of: key, at: owner, in: db), isHeld: false, transaction.now, in: db)
+            let end = try end(last, of: key)
+            try execute(
+                db,
+                """
+                UPDATE file SET generation = generation + 1
+                WHERE session = ?1 AND position IN (SELECT DISTINCT position FROM checkpoint WHERE \(handledCheckpoints))
+                """, end)
+            try execute(db, "DELETE FROM checkpoint WHERE \(handledCheckpoints)", end)
+        }
+        guard hasMore else { return try remove([.discard], of: key, in: db) }
         // The mark contains the account of the checkpoints; 0 for the session's account.
-        let marked = try AccountKey.fetchOne(
-            db, sql: "SELECT value FROM setting WHERE name = ? AND value <> 0", arguments: [Mark.discard.name(of: key)])
-        let owner = marked ?? account ?? 0
-        let definition = try accountDefinition(of: key, at: owner == 0 ? nil : owner, in: db)
-        try discard(rows, of: key, at: definition, isHeld: false, transaction.now, in: db)
-        let end = try end(last, of: key)
+        try set(.discard, to: Int64(owner ?? 0), of: key, in: db)
+        transaction.leavesDeferredWork = true
+    }
+
+    /// The account whose checkpoints an incomplete move still concerns; nil for the session's account, or if no move is incomplete.
+    static func discardedAccount(of key: SessionKey, in db: Database) throws -> AccountKey? {
+        try AccountKey.fetchOne(
+            db.cachedStatement(sql: "SELECT value FROM setting WHERE name = ? AND value <> 0"), arguments: [Mark.discard.name(of: key)])
+    }
+
+    /// Forgets checkpoints of a session that the transaction also removes, as many as the transaction may still delete. The removal deletes the
+    /// other checkpoints, but keeps their content.
+    static func dropCheckpoints(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
+        transaction.withdrawn.insert(key)
         try execute(
             db,
             """
-            UPDATE file SET generation = generation + 1
-            WHERE session = ?1 AND position IN (SELECT DISTINCT position FROM checkpoint WHERE \(handledCheckpoints))
-            """, end)
-        try execute(db, "DELETE FROM checkpoint WHERE \(handledCheckpoints)", end)
-        guard rows.count == maximumRowsPerSweep else { return try remove([.discard], of: key, in: db) }
-        try execute(
-            db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-            [Mark.discard.name(of: key), owner])
-        transaction.leavesDeferredWork = true
+            DELETE FROM checkpoint WHERE session = ?1 AND (position, endpoint) IN (
+                SELECT position, endpoint FROM checkpoint WHERE session = ?1 ORDER BY position, endpoint LIMIT ?2)
+            """, [key, max(0, transaction.rowsToSweep)])
+        transaction.rowsToSweep -= db.changesCount
     }
 
     /// Moves the checkpoints of files at these positions into the outbox.

@@ -31,6 +31,8 @@ extension QueueStore {
             try add(batch, to: session, in: db)
             try count(batch.totals, insteadOf: item, of: session, in: db)
             try advance(item, "place", to: StoreCoding.encode(place), of: session, in: db)
+            // The total size is unknown until the whole folder has been read.
+            try execute(db, "UPDATE item SET unsized = 1 WHERE session = ? AND sequence = ?", [session, item])
         case .listed(let item, let totals, let next):
             try advance(item, "next_directory", to: next, of: session, in: db)
             try count(totals, of: session, in: db)
@@ -87,15 +89,15 @@ extension QueueStore {
         let files = try db.cachedStatement(
             sql: """
                 INSERT INTO file(session, position, kind, directory, source, destination, state, size, error, symbolic_links, unsized,
-                    generation)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    generation, place)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         for entry in batch.entries {
             try files.execute(
                 arguments: [
                     session, entry.position, entry.kind.rawValue, entry.directory, entry.source, entry.destination, entry.state.rawValue,
                     min(max(0, entry.size), FileSize.maximum), try StoreCoding.encodeIfPresent(entry.error), entry.symbolicLinks?.rawValue,
-                    entry.isUnsized, entry.isStandIn ? standInGeneration : 1,
+                    entry.isUnsized, entry.isStandIn ? standInGeneration : 1, try StoreCoding.encodeIfPresent(entry.place),
                 ])
         }
     }
@@ -105,9 +107,9 @@ extension QueueStore {
         let end = try Int64.fetchOne(
             db.cachedStatement(
                 sql: """
-                    SELECT max(sequence) + 1 FROM (SELECT sequence FROM item WHERE session = ?1 AND sequence <
-                        ifnull((SELECT min(sequence) FROM item WHERE session = ?1 AND kind IN ('folder', 'remoteFolder')), 9223372036854775807)
-                        ORDER BY sequence LIMIT ?2)
+                    WITH next AS MATERIALIZED (SELECT sequence, kind FROM item WHERE session = ?1 ORDER BY sequence LIMIT ?2)
+                    SELECT max(sequence) + 1 FROM next
+                        WHERE sequence < ifnull((SELECT min(sequence) FROM next WHERE kind IN ('folder', 'remoteFolder')), 9223372036854775807)
                     """), arguments: [session, limit])
         guard let end else { return }
         try execute(

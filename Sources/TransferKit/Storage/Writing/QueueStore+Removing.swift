@@ -34,10 +34,15 @@ extension QueueStore {
     ///
     /// - Parameter isRunning: Whether the session has a run that has not ended, and could still complete a file.
     static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
+        // The checkpoints may belong to an earlier account of the session.
+        let owner = try discardedAccount(of: key, in: db)
         try remove(of: key, in: db)
-        let account = try accountDefinition(of: key, in: db)
-        transaction.rowsToSweep -= try moveCheckpoints(
-            of: key, at: account, isHeld: isRunning, limit: transaction.rowsToSweep, transaction.now, in: db)
+        let account = try accountDefinition(of: key, at: owner, in: db)
+        let isWithdrawn = transaction.withdrawn.contains(key)
+        if !isWithdrawn {
+            transaction.rowsToSweep -= try moveCheckpoints(
+                of: key, at: account, isHeld: isRunning, limit: transaction.rowsToSweep, transaction.now, in: db)
+        }
         let rows = try rowCount(of: key, atMost: transaction.rowsToSweep + 1, in: db)
         guard rows > transaction.rowsToSweep else {
             transaction.rowsToSweep -= rows
@@ -45,7 +50,8 @@ extension QueueStore {
             return try execute(db, "DELETE FROM session WHERE key = ?", [key])
         }
         try removeFromQueue(key, quarantine: nil, in: db)
-        if try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM checkpoint WHERE session = ?)", arguments: [key]) == true {
+        let hasCheckpoints = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM checkpoint WHERE session = ?)", arguments: [key])
+        if hasCheckpoints == true, !isWithdrawn {
             try execute(db, "UPDATE removal SET account = ?, is_held = ? WHERE session = ?", [account ?? "{}", isRunning, key])
         }
         transaction.leavesDeferredWork = true

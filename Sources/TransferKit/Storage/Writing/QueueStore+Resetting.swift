@@ -2,55 +2,52 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// Resets all files or only the failed files of a session that will run again. A session can have a million files, so each transaction
-/// resets at most ``maximumRowsPerSweep`` files. A stored mark records the progress. A run completes the reset of its session before it
-/// reads the session's files.
+/// Resets all files or only the failed files of a session that will run again. Sessions can have millions of files, so a transaction resets at most
+/// as many files as ``StoreTransaction/rowsToSweep`` permits, possibly none. A stored mark records the progress. A run completes the reset of its
+/// session before it reads the session's files.
 extension QueueStore {
     /// The value of the mark while only the failed files of a session are reset.
     private static let failedOnly: Int64 = -1
 
     /// Begins the reset of a session: resets the first files, and stores a mark if files remain.
     ///
+    /// The session's figures contain no failed files from now on. After the reset, they contain the stand-ins, which stay failed.
+    ///
     /// - Parameter isWhole: Whether to reset all files, and not only the failed files.
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
-        try remove([.discard], of: key, in: db)
-        try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE key = ?", [key])
-        if isWhole {
-            try execute(
-                db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0, times = NULL WHERE key = ?",
-                [key])
-        }
-        // A reset of all files includes the failed files, so it replaces a reset of the failed files that is in progress.
+        // A retry resumes the session's unfinished uploads. The uploads at an earlier account of the session must still be discarded.
+        try execute(db, "DELETE FROM setting WHERE name = ? AND ifnull(value, 0) = 0", [Mark.discard.name(of: key)])
+        let progress = isWhole ? ", files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0, times = NULL" : ""
         try execute(
-            db,
-            """
-            INSERT INTO setting(name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE
-                SET value = CASE WHEN ?2 = 0 OR value IS NULL THEN ?2 ELSE value END
-            """, [Mark.reset.name(of: key), isWhole ? 0 : failedOnly])
-        try continueReset(key, at: transaction.now, in: db)
-        if try has(.reset, of: key, in: db) { transaction.leavesDeferredWork = true }
+            db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, files_failed = 0\(progress) WHERE key = ?", [key])
+        // A reset of all files includes the failed files, so it replaces a reset of the failed files that is in progress.
+        let mark = try isWhole ? 0 : value(of: .reset, key, in: db) ?? failedOnly
+        try resetFiles(of: key, from: mark, &transaction, in: db)
     }
 
     /// Resets the next files of a session, if a reset is in progress.
-    static func continueReset(_ key: SessionKey, at now: Date, in db: Database) throws {
-        let name = Mark.reset.name(of: key)
-        guard let mark = try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name]) else { return }
-        let positions: [Int64]
-        if mark >= 0 {
-            positions = try Int64.fetchAll(
-                db, sql: "SELECT position FROM file WHERE session = ? AND position >= ? ORDER BY position LIMIT ?",
-                arguments: [key, mark, maximumRowsPerSweep])
-        } else {
-            positions = try Int64.fetchAll(
-                db,
-                sql: """
-                    SELECT position FROM file INDEXED BY file_failed WHERE session = ? AND state = 'failed'
-                        AND (generation <> ? OR kind IN ('folder', 'remoteFolder')) ORDER BY position LIMIT ?
-                    """, arguments: [key, standInGeneration, maximumRowsPerSweep])
-        }
-        if let first = positions.first, let last = positions.last {
-            if mark >= 0 { try discardCheckpoints(of: key, in: first...last, at: now, in: db) }
-            try retryFailedItems(of: key, in: first...last, at: now, in: db)
+    static func continueReset(_ key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
+        guard let mark = try value(of: .reset, key, in: db) else { return }
+        try resetFiles(of: key, from: mark, &transaction, in: db)
+    }
+
+    /// Resets files of a session, as many as the transaction may still change. Stores a mark if files remain; otherwise removes it.
+    ///
+    /// - Parameter mark: The position of the first file to reset, or ``failedOnly``.
+    private static func resetFiles(
+        of key: SessionKey, from mark: Int64, _ transaction: inout StoreTransaction, in db: Database
+    ) throws {
+        let limit = max(0, transaction.rowsToSweep)
+        // One more position shows whether files remain.
+        var positions = try positionsToReset(of: key, from: mark, limit: limit + 1, in: db)
+        let hasMore = positions.count > limit
+        if hasMore { positions.removeLast() }
+        transaction.rowsToSweep -= positions.count
+        // The positions of a damaged table may not be in order.
+        let last = positions.max()
+        if let first = positions.min(), let last {
+            if mark >= 0 { try discardCheckpoints(of: key, in: first...last, at: transaction.now, in: db) }
+            try retryFailedItems(of: key, in: first...last, at: transaction.now, in: db)
             if mark >= 0 {
                 try execute(
                     db,
@@ -59,18 +56,33 @@ extension QueueStore {
                     WHERE session = ? AND position BETWEEN ? AND ? AND state <> 'skipped' AND generation <> \(standInGeneration)
                     """, [key, first, last])
             }
-            if positions.count == maximumRowsPerSweep, last < greatestPosition {
-                return try execute(db, "UPDATE setting SET value = ? WHERE name = ?", [mark >= 0 ? last + 1 : failedOnly, name])
-            }
+        }
+        if hasMore, max(last ?? 0, mark) < greatestPosition {
+            let next = last.map { max($0, mark) + 1 } ?? mark
+            try set(.reset, to: mark >= 0 ? next : failedOnly, of: key, in: db)
+            transaction.leavesDeferredWork = true
+            return
         }
         try remove([.reset], of: key, in: db)
-        try execute(
-            db,
-            """
-            UPDATE session SET files_failed =
-                (SELECT count(*) FROM file INDEXED BY file_failed WHERE session = ?1 AND state = 'failed' AND \(isCounted("?1")))
-                WHERE key = ?1
-            """, [key])
+        let failed = try Int64.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT count(*) FROM file INDEXED BY file_failed WHERE session = ?1 AND state = 'failed' AND \(isCounted("?1"))"),
+            arguments: [key])
+        try execute(db, "UPDATE session SET files_failed = ?2 WHERE key = ?1 AND files_failed <> ?2", [key, failed ?? 0])
+    }
+
+    private static func positionsToReset(of key: SessionKey, from mark: Int64, limit: Int, in db: Database) throws -> [Int64] {
+        guard mark < 0 else {
+            return try Int64.fetchAll(
+                db.cachedStatement(sql: "SELECT position FROM file WHERE session = ? AND position >= ? ORDER BY position LIMIT ?"),
+                arguments: [key, mark, limit])
+        }
+        return try Int64.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT position FROM file INDEXED BY file_failed WHERE session = ? AND state = 'failed'
+                        AND (generation <> ? OR kind IN ('folder', 'remoteFolder')) ORDER BY position LIMIT ?
+                    """), arguments: [key, standInGeneration, limit])
     }
 
     /// Makes failed files pending again, and moves unreadable folders back to the pending items. Files whose source changed restart with their
@@ -81,10 +93,17 @@ extension QueueStore {
         try execute(
             db,
             """
-            INSERT INTO item(session, sequence, kind, directory, source, destination, size, symbolic_links)
+            INSERT INTO item(session, sequence, kind, directory, source, destination, size, symbolic_links, place, unsized)
             SELECT session, position - ?2 + (SELECT ifnull(max(sequence), -1) + 1 FROM item WHERE session = ?1),
-                kind, directory, source, destination, 0, symbolic_links
+                kind, directory, source, destination, 0, symbolic_links, place, place IS NOT NULL
             FROM file WHERE session = ?1 AND position BETWEEN ?2 AND ?3 AND state = 'failed' AND kind IN ('folder', 'remoteFolder')
+            """, range)
+        // A folder with rows in the manifest does not count as a file.
+        try execute(
+            db,
+            """
+            UPDATE session SET files = files - (SELECT count(*) FROM file WHERE session = ?1 AND position BETWEEN ?2 AND ?3
+                AND state = 'failed' AND kind IN ('folder', 'remoteFolder') AND place IS NOT NULL) WHERE key = ?1
             """, range)
         try execute(
             db,

@@ -123,6 +123,7 @@ extension QueueStore {
         }
         try restore(content, into: "schedule", prefix: "schedule.", in: db)
         try execute(db, "UPDATE session SET account = ? WHERE key = ?", [content["session.account"].flatMap { Int64($0) }, key])
+        try restoreMarks(content, of: key, in: db)
         try execute(db, "DELETE FROM quarantine WHERE key = ?", [number])
     }
 

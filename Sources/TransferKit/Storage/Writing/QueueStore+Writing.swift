@@ -103,13 +103,15 @@ extension QueueStore {
         case .resetSession(let key, let isWhole):
             try reset(key, isWhole: isWhole, &transaction, in: db)
         case .continueReset(let key):
-            try continueReset(key, at: transaction.now, in: db)
+            try continueReset(key, &transaction, in: db)
         case .deleteSession(let key, let isRunning):
             try remove(key, isRunning: isRunning, &transaction, in: db)
         case .dropCheckpoints(let key):
-            try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
+            try dropCheckpoints(of: key, &transaction, in: db)
         case .quarantine(let key, let reason):
+            let marks = try marks(of: key, in: db)
             try quarantine(key, reason, &transaction, in: db)
+            try keep(marks, inQuarantineOf: key, in: db)
         case .restoreSession(_, let number):
             try restoreSession(number, in: db)
         case .beginSession(let key, let date):
@@ -157,7 +159,7 @@ extension QueueStore {
         case .postponeDiscards(let postponement):
             try postpone(postponement, in: db)
         case .clampDiscards:
-            try clampDiscards(at: transaction.now, in: db)
+            try makeFarDiscardsDue(at: transaction.now, in: db)
         case .clock(let seen, let steady):
             try store(seen: seen, steady: steady, in: db)
         case .events(let events, let limit):

@@ -288,6 +288,19 @@ import TransportTesting
         await fixture.close()
     }
 
+    /// Stored accounts are not validated.
+    @Test func partlySentFileWaitsForLargestFallbackDelay() async throws {
+        let fixture = try await RunFixture(
+            ["1": 5_000], hosts: ["x", "y"], options: oneFileInFlight, configure: { $0.fallbackAfter = .largest })
+        fixture.memory.faults.append(.cut(afterBytes: 3_000))
+        let run = try await fixture.start()
+        await fixture.clock.waitForSleep(of: .seconds(1))
+        fixture.unavailable.withLock { $0[fixture.endpoint("x")] = .zero }
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await run.value?.delay == .seconds(100 * 366 * 86_400))
+        await fixture.close()
+    }
+
     @Test func fullDiskEndsRunWithoutUsingAttempt() async throws {
         let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 1))
         let fixture = try await RunFixture(["1": 10], options: options)

@@ -5,7 +5,7 @@ import TransferKit
 @Suite struct FileHistoryTests {
     private let endpoint = Endpoint(transport: "memory", address: "memory://a/")
     private let other = Endpoint(transport: "memory", address: "memory://b/")
-    private let step: Int64 = 400 << 10
+    private let step: Int64 = 25 << 10
 
     @Test func smallGainsOfSeveralAttemptsResetFailures() {
         var history = FileHistory()
@@ -15,8 +15,18 @@ import TransferKit
             history.failed(.broken, at: endpoint, uptime: .seconds(attempt))
             rows.append(history.failures)
         }
-        // Every third attempt completes one MiB, which resets the failures.
+        // Every third attempt completes 64 KiB, which resets the failures.
         #expect(rows == [1, 2, 1, 2, 3, 1, 2, 3, 1])
+    }
+
+    /// On a path that soon breaks, each attempt moves only a small part of a large file.
+    @Test func smallPartOfLargeFileIsProgress() {
+        var history = FileHistory()
+        for attempt in 0..<Int64(100) {
+            history.progressed(to: (attempt + 1) * 100_000, of: 1 << 40, at: endpoint, from: attempt * 100_000)
+            history.failed(.broken, at: endpoint, uptime: .seconds(attempt))
+            #expect(history.failures == 1)
+        }
     }
 
     @Test func countsConfirmedBytesOnce() {
@@ -76,6 +86,24 @@ import TransferKit
         #expect(choice(at: 100) == .wait(endpoint, until: .seconds(160)))
         routes.end(at: .seconds(100))
         #expect(choice(at: 139) == .wait(endpoint, until: .seconds(140)) && choice(at: 140) == .use(other))
+    }
+
+    /// Stored accounts are not validated.
+    @Test func waitsForEndpointDespiteLargestFallbackDelay() {
+        let account = Account("a", endpoints: [endpoint, other], fallbackAfter: .largest)
+        let availability = EndpointAvailability(account: account, registered: [endpoint, other], available: [other])
+        let (unreachable, routes) = (TransferError(.unreachable, .connectionRefused, "No route."), RouteGap())
+        var history = FileHistory()
+        history.failed(unreachable, at: endpoint, uptime: .seconds(1))
+        func waits() -> Bool {
+            let choice = EndpointChoice(
+                availability, kept: [endpoint.address: 5], history: history, uptime: .seconds(3), routes: routes)
+            guard case .wait(endpoint, let until) = choice else { return false }
+            return until > .seconds(3)
+        }
+        #expect(waits())
+        routes.begin(at: .seconds(2))
+        #expect(waits())
     }
 
     /// Each restarted upload sends only as many bytes as the first one. These bytes are progress, but permit no more than five restarts.

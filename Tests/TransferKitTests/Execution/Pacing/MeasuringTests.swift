@@ -101,6 +101,28 @@ import TransferKit
         #expect(stalls(&watch, file, .seconds(301)))
     }
 
+    /// A resumed attempt, whose bytes were all sent before, begins with small requests. The response timeout applies only if the transport reports
+    /// that it waits.
+    @Test(arguments: [true, false]) func responseTimeoutDoesNotApplyToFirstRequestOfCompleteFile(reportsWaiting: Bool) {
+        let file = ActiveFile(position: 0, size: 2 << 20, start: 2 << 20)
+        var watch = watch(file)
+        file.report(sent: 2 << 20, confirmed: 2 << 20)
+        if reportsWaiting { file.noteAwaitedResponse() }
+        #expect(!stalls(&watch, file, .seconds(59)))
+        #expect(stalls(&watch, file, .seconds(60)) == !reportsWaiting)
+        #expect(stalls(&watch, file, .seconds(300)))
+    }
+
+    /// A resumed attempt that sends the last byte of a file waits for the response to the whole file.
+    @Test func responseTimeoutAppliesAfterLastByteOfResumedFile() {
+        let file = ActiveFile(position: 0, size: 2 << 20, start: (2 << 20) - 1)
+        var watch = watch(file)
+        file.report(sent: 2 << 20, confirmed: (2 << 20) - 1)
+        #expect(!stalls(&watch, file, .seconds(1)))
+        #expect(!stalls(&watch, file, .seconds(300)))
+        #expect(stalls(&watch, file, .seconds(301)))
+    }
+
     /// A server needs no extra time to process a small or empty file.
     @Test(arguments: [0, 1 << 20]) func responseTimeoutDoesNotApplyToSmallFile(size: Int64) {
         let file = ActiveFile(position: 0, size: size, start: 0)

@@ -1,3 +1,4 @@
+import Foundation
 import Locking
 import Logging
 import SystemPackage
@@ -17,10 +18,16 @@ import TransportTesting
         private let waiting = Locked<[CheckedContinuation<Void, Never>]>([])
         private let begun = AsyncStream<Void>.makeStream()
         private let hangsInShutdown: Bool
+        /// The bytes that each hanging attempt reports before it hangs.
+        private let progress: (sent: Int64, confirmed: Int64)
 
-        init(_ memory: MemoryTransport, hangsInShutdown: Bool = false, isHung: @escaping @Sendable (String) -> Bool) {
+        init(
+            _ memory: MemoryTransport, hangsInShutdown: Bool = false, progress: (sent: Int64, confirmed: Int64) = (0, 0),
+            isHung: @escaping @Sendable (String) -> Bool
+        ) {
             self.memory = memory
             self.hangsInShutdown = hangsInShutdown
+            self.progress = progress
             self.isHung = isHung
         }
 
@@ -28,6 +35,8 @@ import TransportTesting
             guard isHung(attempt.remotePath.description), !released.withLock({ $0 }) else {
                 return try await memory.perform(attempt, reporting: reporter)
             }
+            if progress.confirmed > 0 { try await reporter.save(Checkpoint(data: Data("part".utf8), confirmed: progress.confirmed)) }
+            reporter.report(sent: progress.sent, confirmed: progress.confirmed)
             await hang()
             let size = try attempt.source.size
             reporter.report(sent: size, confirmed: size)
@@ -91,6 +100,29 @@ import TransportTesting
         #expect(try await hung.value.state == .completed)
         // The queue ignored the late result of the first run, and a second run sent the file.
         #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
+        await queue.shutdown()
+    }
+
+    /// The transport hangs during a request of which the server has confirmed no bytes, or only the first bytes.
+    @Test(arguments: [0, 3_000]) func keepsFiguresOfAbandonedRun(confirmed: Int64) async throws {
+        let fixture = try QueueFixture()
+        let transport = HangingTransport(fixture.memory, progress: (sent: 8_000, confirmed: confirmed)) { $0 == "1" }
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        await transport.waitForHangingAttempts()
+        let before = try await queue.statistics()
+        #expect(before.bytesSent == 8_000 && before.bytesDone == confirmed)
+        try await session.pause()
+        await fixture.clock.waitForSleep(of: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        while try await session.status.phase == .ending { await Task.yield() }
+        let paused = try await session.status.statistics
+        #expect(paused.bytesSent == 8_000 && paused.bytesDone == confirmed)
+        let all = try await queue.statistics()
+        #expect(all.bytesSent == 8_000 && all.bytesDone == confirmed)
+        transport.release()
         await queue.shutdown()
     }
 

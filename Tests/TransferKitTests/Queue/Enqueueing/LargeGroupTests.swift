@@ -1,9 +1,11 @@
 import Foundation
+import GRDB
 import Locking
 import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
+import TransportTesting
 
 /// The work for operations on very many sessions, which grows only in proportion to the number of sessions.
 @Suite struct LargeGroupTests {
@@ -105,5 +107,133 @@ import TransferKit
             _ = try scheduler.perform(.perform(operation, .group(.all)))
             #expect(scheduler.sessionIndex.largestPart <= 1_024, "\(operation)")
         }
+    }
+}
+
+/// Operations on sessions with many files. The sessions of a transaction share the limit for changed rows.
+extension LargeGroupTests {
+    private static let limit = 1_000
+    private static let sessionCount = 5
+    private static let filesPerSession = 700
+    private static let total = sessionCount * filesPerSession
+    /// The number of rows that a transaction may change beyond the limit, for example the rows of the sessions and of the totals.
+    private static let tolerance = 100
+
+    private var path: FilePath { fixture.folder.path.appending("store") }
+
+    /// Creates a store with sessions whose files have all failed, or have all completed.
+    private func prepareSessions(_ state: SessionState, filesAre fileState: ItemState) async throws {
+        let file = try fixture.folder.file("f", size: 1)
+        let store = try await QueueStore.open(.folder(path), clock: .system)
+        var writes: [StoreWrite] = [.saveAccount(1, Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))]
+        for key in 1...SessionKey(Self.sessionCount) {
+            var draft = SessionDraft.draft()
+            draft.items = (0..<Self.filesPerSession).map {
+                ItemDraft(source: Data(file.string.utf8), destination: Data("\(key)-\($0)".utf8), size: 1)
+            }
+            writes.append(.session(key, rank: key, draft, state))
+        }
+        try await store.commit(writes)
+        let figures = fileState == .completed ? "files_done = files, bytes_done = bytes_total" : "files_failed = files"
+        try await store.pool.write { db in
+            try db.execute(
+                sql: """
+                    UPDATE file SET state = '\(fileState.rawValue)';
+                    UPDATE session SET \(figures);
+                    UPDATE total SET \(figures);
+                    UPDATE schedule SET completed_at = 1 WHERE state = 'completed';
+                    """)
+        }
+        await store.close()
+    }
+
+    /// Starts a queue, and checks that it sends each file once.
+    private func expectTransfer(_ queue: TransferQueue) async throws {
+        try await queue.start()
+        await queue.waitUntilIdle()
+        let sessions = try await queue.sessions()
+        #expect(sessions.count == Self.sessionCount && sessions.allSatisfy { $0.state == .completed })
+        #expect(sessions.allSatisfy { $0.statistics.filesDone == Self.filesPerSession && $0.statistics.filesFailed == 0 })
+        #expect(fixture.memory.completePaths.count == Self.total)
+        await queue.deferredDeletion.waitUntilDone()
+        await queue.shutdown()
+        let store = try StoreInspection(path)
+        #expect(try store.count("setting WHERE name GLOB 'reset *'") == 0)
+        try store.expectNoContradictions("after the transfer")
+    }
+
+    @Test(arguments: [SessionOperation.retry, .run(again: true)])
+    func transfersAllFilesOfGroupAgain(_ operation: SessionOperation) async throws {
+        let isRetry = operation == .retry
+        try await prepareSessions(isRetry ? .failed : .completed, filesAre: isRetry ? .failed : .completed)
+        let queue = try await fixture.open(rowsPerSweep: Self.limit)
+        let changes = RowChangeCounter()
+        try await changes.observe(queue.store)
+        #expect(try await queue.apply(operation, to: .all).count == Self.sessionCount)
+        #expect(changes.maximum <= Self.limit + Self.tolerance)
+        try await expectTransfer(queue)
+    }
+
+    /// An earlier process was killed after it reset the first files of a group.
+    @Test(arguments: [ItemState.failed, .completed]) func transfersFilesThatEarlierProcessDidNotReset(_ state: ItemState) async throws {
+        try await prepareSessions(.waiting, filesAre: state)
+        let store = try await QueueStore.open(.folder(path), clock: .system, rowsPerSweep: Self.limit)
+        try await store.commit((1...SessionKey(Self.sessionCount)).map { .resetSession($0, isWhole: state == .completed) })
+        let pending = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM file WHERE state = 'pending'") }
+        #expect(pending == Self.limit)
+        await store.abandon()
+        try await expectTransfer(try await fixture.open(rowsPerSweep: Self.limit))
+    }
+
+    /// The queue discards the unfinished uploads of a cancelled group in batches.
+    @Test func cancellationOfGroupMovesCheckpointsInBatches() async throws {
+        try await prepareSessions(.waiting, filesAre: .failed)
+        let store = try await QueueStore.open(.folder(path), clock: .system)
+        let address = fixture.memory.endpoint(host: "a").address
+        try await store.pool.write { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)
+                        SELECT session, position, ?, generation, x'00', 1, 'null' FROM file
+                    """, arguments: [address])
+        }
+        await store.close()
+        let queue = try await fixture.open(rowsPerSweep: Self.limit)
+        let changes = RowChangeCounter()
+        try await changes.observe(queue.store)
+        #expect(try await queue.apply(.cancel(discarding: true), to: .all).count == Self.sessionCount)
+        await queue.deferredDeletion.waitUntilDone()
+        // A moved checkpoint is a deleted row and a new row, and its file gets a new generation.
+        #expect(changes.maximum <= 3 * Self.limit + Self.tolerance)
+        await queue.shutdown()
+        let inspection = try StoreInspection(path)
+        #expect(try inspection.count("discard") == Self.total)
+        #expect(try inspection.count("file WHERE generation = 2") == Self.total, "each file gets a new generation")
+        #expect(try inspection.count("setting WHERE name GLOB 'discard *'") == 0)
+        try inspection.expectNoContradictions("after the cancellation")
+    }
+}
+
+/// Counts the rows that each transaction of a store changes.
+final class RowChangeCounter: TransactionObserver, Sendable {
+    private let state = Locked((before: 0, maximum: 0))
+
+    /// The largest number of changed rows in one transaction.
+    var maximum: Int { state.withLock { $0.maximum } }
+
+    /// Begins to observe a store.
+    func observe(_ store: QueueStore) async throws {
+        let before = try await store.pool.write { $0.totalChangesCount }
+        state.withLock { $0.before = before }
+        store.pool.add(transactionObserver: self, extent: .databaseLifetime)
+    }
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidRollback(_ db: Database) {}
+
+    func databaseDidCommit(_ db: Database) {
+        let total = db.totalChangesCount
+        state.withLock { $0 = (total, max($0.maximum, total - $0.before)) }
     }
 }

@@ -96,6 +96,54 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// An earlier process postponed a removal at a host that hangs now. The retry of this removal does not delay a new removal at another host.
+    @Test func retryAtHangingHostDoesNotDelayNewRemovals() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        var queue = try await fixture.open(transports: [transport])
+        try await cancel(["1"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+
+        let hung = transport.hang(at: "a", ignoresCancellation: false)
+        queue = try await fixture.open(transports: [transport])
+        try await queue.start()
+        async let idle: Void = queue.waitUntilIdle()
+        try await hung.wait()
+        try await cancel(["2"], at: "b", in: queue)
+        for _ in 0..<500 where fixture.memory.partialCount > 1 { try await Task.sleep(for: .milliseconds(20)) }
+        #expect(fixture.memory.partialCount == 1)
+        #expect(transport.requestCount == 3)
+        transport.release()
+        await idle
+        #expect(try await queue.statistics().removalsDue == 0)
+        await queue.shutdown()
+    }
+
+    /// The test drops an index that the queue needs to read the pauses of earlier processes. The queue must still pause a host that asks it to
+    /// back off.
+    @Test func pausesHostAlthoughStoredPausesCannotBeRead() async throws {
+        var queue = try await fixture.open(transports: [transport])
+        await queue.shutdown()
+        let index = try await changeStore { db in
+            let sql = try String.fetchOne(db, sql: "SELECT sql FROM sqlite_master WHERE name = 'discard_left_alone'")
+            try db.execute(sql: "DROP INDEX discard_left_alone")
+            return sql
+        }
+        let sql = try #require(index)
+
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        queue = try await fixture.open(transports: [transport])
+        try await cancel(["1", "2", "3"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        #expect(transport.requestCount == 1)
+        try await changeStore { try $0.execute(sql: sql) }
+        try await cancel(["4"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        #expect(transport.requestCount == 1)
+        #expect(try await queue.statistics().removalsDue == 4)
+        await queue.shutdown()
+    }
+
     /// A host with thousands of due removals asks the queue to back off. One statement then drops all expired removals, and another one
     /// postpones the rest.
     @Test func postponesRemovalsOfPausedHostTogether() async throws {
@@ -129,6 +177,110 @@ import TransportTesting
         let changes = statements.withLock(\.self)
         #expect(changes.count == 3, "\(changes)")
         #expect(changes.dropFirst().first?.hasPrefix("DELETE") == true, "expired removals are dropped before the rest is postponed")
+        await queue.shutdown()
+    }
+}
+
+/// Removals whose stored times are wrong, because the machine's clock was wrong.
+extension DiscardOutboxTests {
+    private static let year = 365.0 * 24 * 3_600
+    private static let week = Duration.seconds(7 * 24 * 3_600)
+
+    /// A machine whose clock has no battery boots in 1970, and gets the correct date after a restart of the queue. Removals at the host, which
+    /// may be paused, expire only after another week.
+    @Test(arguments: [nil, Duration.seconds(3_000)])
+    func wrongDateOfEarlierProcessKeepsRemovals(retryAfter: Duration?) async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: retryAfter))
+        var queue = try await fixture.open(transports: [transport])
+        try await cancel(["1", "2"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+
+        fixture.clock.setDate(by: 50 * Self.year)
+        queue = try await fixture.open(transports: [transport])
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 2)
+        fixture.clock.advance(by: Self.week - .seconds(3_600))
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 2)
+        fixture.clock.advance(by: .seconds(7_200))
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 0)
+        await queue.shutdown()
+    }
+
+    /// The machine gets the correct date while the queue is open.
+    @Test func removalsExpireWeekAfterCorrectionOfDate() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        let queue = try await fixture.open(transports: [transport])
+        try await cancel(["1"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        fixture.clock.setDate(by: 50 * Self.year)
+        fixture.clock.advance(by: Self.week + .seconds(3_600))
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 1)
+        fixture.clock.advance(by: Self.week + .seconds(3_600))
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 0)
+        await queue.shutdown()
+    }
+
+    /// An earlier process recorded the removal while the date was far in the future.
+    @Test func correctsFarDeadline() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        var queue = try await fixture.open(transports: [transport])
+        try await cancel(["1"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+        try await changeStore { try $0.execute(sql: "UPDATE discard SET give_up_at = 9000000000000") }
+
+        queue = try await fixture.open(transports: [transport])
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 1)
+        fixture.clock.advance(by: Self.week + .seconds(3_600))
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 0)
+        await queue.shutdown()
+    }
+
+    /// The clock is set back by many years after the queue has postponed a removal.
+    @Test func retriesPostponedRemovalAfterClockIsSetBack() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        let queue = try await fixture.open(transports: [transport])
+        fixture.clock.setDate(by: 14 * Self.year)
+        try await cancel(["1"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 1)
+        fixture.clock.setDate(by: -14 * Self.year)
+        transport.acceptRequests()
+        await queue.waitUntilIdle()
+        #expect(try await queue.statistics().removalsDue == 0)
+        #expect(fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
+    /// The clock is set back by many years while the only other removal is in progress, so the queue has already looked for due removals.
+    @Test func sleepsNoLongerThanLongestDelayAfterClockIsSetBack() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        let queue = try await fixture.open(transports: [transport])
+        fixture.clock.setDate(by: 14 * Self.year)
+        try await cancel(["1"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        let hung = transport.hang(at: "b", ignoresCancellation: false)
+        try await cancel(["2"], at: "b", in: queue)
+        try await hung.wait()
+        fixture.clock.setDate(by: -14 * Self.year)
+        transport.release()
+        await queue.waitUntilDiscarded()
+        // Advances the time repeatedly, because the queue may begin to sleep just after the time advanced. In total, the time advances by
+        // less than 14 years.
+        for _ in 0..<1_000 where fixture.memory.partialCount > 1 {
+            fixture.clock.advance(by: .seconds(25 * 3_600))
+            await queue.waitUntilDiscarded()
+        }
+        #expect(fixture.memory.partialCount == 1, "the transport did not remove the content at the host that hung")
         await queue.shutdown()
     }
 }

@@ -134,7 +134,7 @@ extension ModelRun {
             try handle(.command(.perform(.release, .group(.all))))
             try handle(.command(.perform(.resume, .group(.all))))
             for id in reference.leftovers.map(\.id) + reference.sessions.filter({ $0.run != nil }).map(\.id) {
-                try handle(.report(id, runsAgo: 0, .ended(.finished(failure: nil, filesSeen: 1))))
+                try handle(.report(id, runsAgo: 0, .ended(.finished(failure: nil, ignoresNewFiles: false))))
             }
             if let due = scheduler.nextDue(after: now) {
                 try advance(due - now.uptime)

@@ -55,7 +55,7 @@ struct SchedulerFixture {
     }
 
     /// Ends the run of a session.
-    mutating func end(_ name: String, _ outcome: RunOutcome = .finished(failure: nil, filesSeen: 1)) throws {
+    mutating func end(_ name: String, _ outcome: RunOutcome = .finished(failure: nil, ignoresNewFiles: false)) throws {
         try report(name, .ended(outcome))
     }
 

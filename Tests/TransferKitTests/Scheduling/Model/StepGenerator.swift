@@ -86,8 +86,8 @@ struct StepGenerator {
     private mutating func outcome(_ account: Account, isEnding: Bool) -> RunOutcome {
         if isEnding, !oneIn(4) { return .interrupted }
         switch number(0...11) {
-        case 0...4: return .finished(failure: nil, filesSeen: 1)
-        case 5...6: return .finished(failure: .broken, filesSeen: 1)
+        case 0...4: return .finished(failure: nil, ignoresNewFiles: false)
+        case 5...6: return .finished(failure: .broken, ignoresNewFiles: false)
         case 7: return .backoff(.seconds(number(1...40)), [.broken, .outage, .answeredByProxy][number(0...2)])
         case 8: return .endpointsUnavailable(.broken)
         case 9:
