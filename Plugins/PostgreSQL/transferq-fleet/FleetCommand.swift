@@ -9,7 +9,7 @@ struct FleetCommand: ParsableCommand {
         commandName: "fleet", abstract: "Creates, inspects and changes a fleet.",
         discussion: """
             "init" creates or migrates the tables. "status" shows the number of sessions, and "members" the hosts. "evict" removes a host \
-            that does not return; its sessions continue on other members.
+            that is gone for good; sessions that may run elsewhere continue on other members.
 
             Example: transferq --fleet postgresql://owner@db.example.com/transferq fleet init
             Example: transferq fleet members
@@ -19,6 +19,22 @@ struct FleetCommand: ParsableCommand {
     enum Action: String, ExpressibleByArgument, CaseIterable {
         case create = "init"
         case status, members, evict
+    }
+
+    /// The JSON object of `init`.
+    private struct SetupOutput: Encodable {
+        /// `created`, `migrated` or `current`.
+        var result: String
+        /// The version of the tables before; omitted if there was no fleet.
+        var previousVersion: Int64?
+        /// The version of the tables now.
+        var version: Int64
+    }
+
+    /// The JSON object of `evict`.
+    private struct RemovalOutput: Encodable {
+        var result = "removed"
+        var member: String
     }
 
     @Argument(help: "What to do.") var action: Action
@@ -39,10 +55,12 @@ struct FleetCommand: ParsableCommand {
 
     private func output(_ fleet: Fleet, _ url: String) async throws -> String {
         switch action {
-        case .create: return try await Fleet.create(at: url) ? "Created the fleet." : "The fleet has the current version."
+        case .create: return try output(of: try await Fleet.setUp(at: url))
         case .evict:
-            try await fleet.evict(name ?? "")
-            return "Removed the member. Its sessions continue on other members within 15 s."
+            let member = name ?? ""
+            try await fleet.evict(member)
+            if json { return try Self.json(RemovalOutput(member: member)) }
+            return "Removed the member. Sessions that may run elsewhere continue on other members within 15 s."
         case .status:
             let (status, members) = (try await fleet.status(), try await fleet.members())
             if json { return try Self.json(status) }
@@ -62,6 +80,18 @@ struct FleetCommand: ParsableCommand {
                     "\(member.name)\(labels): \(member.isLive ? "live" : "gone"), \(member.sessions) of \(member.slots) slots in use\(refused)"
             }.joined(separator: "\n")
         }
+    }
+
+    private func output(of setup: FleetSetup) throws -> String {
+        let (result, text): (String, String) =
+            switch setup.previousVersion {
+            case nil: ("created", "Created the fleet.")
+            case .some(let previous) where previous == setup.version: ("current", "The fleet has the current version.")
+            case .some(let previous):
+                ("migrated", "Migrated the fleet's tables from version \(previous) to version \(setup.version).")
+            }
+        guard json else { return text }
+        return try Self.json(SetupOutput(result: result, previousVersion: setup.previousVersion, version: setup.version))
     }
 
     private static func json(_ value: some Encodable) throws -> String {

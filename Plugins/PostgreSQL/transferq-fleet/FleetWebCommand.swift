@@ -31,7 +31,9 @@ struct FleetWebCommand: ParsableCommand {
         options.certificate = web.certificateAndKey.map { .init(chain: $0.certificate, key: $0.key) }
         // The environment can contain the password of the database.
         CommandLineProgram.protectMemory()
-        let fleet = try Fleet(url, place: fleetOptions.place, sharedFolders: fleetOptions.sharedFolders)
+        let fleet = try Fleet(
+            url, place: fleetOptions.place, sharedFolders: fleetOptions.sharedFolders,
+            transports: RegisteredTransports.builtIn.all.map(\.transport))
         // Fail early if the URL is wrong. Later, the web page shows that the database is unreachable.
         let identity = try await fleet.identity()
         // The tokens for one fleet must not give access to another fleet.

@@ -36,7 +36,8 @@ enum TransferQFleet {
             throw QueueError.unitOfMember
         default: break
         }
-        let fleet = try Fleet(url, place: words.place, sharedFolders: words.sharedFolders)
+        let fleet = try Fleet(
+            url, place: words.place, sharedFolders: words.sharedFolders, transports: RegisteredTransports.builtIn.all.map(\.transport))
         let status = await program.run(words.rest, on: fleet)
         await fleet.close()
         return status

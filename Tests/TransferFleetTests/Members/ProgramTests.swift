@@ -2,6 +2,7 @@ import Foundation
 import ProcessFixture
 import SystemPackage
 import Testing
+import TransferCore
 import TransferFleet
 import TransferKit
 
@@ -70,6 +71,49 @@ import TransferKit
                 && unsupported.lines == [
                     "transferq: This command needs a queue in a storage folder. It can't be used with --fleet."
                 ])
+    }
+
+    @Test func `init reports whether it created or migrated the tables`() async throws {
+        let server = try PostgresServer.shared.get()
+        let url = server.url(try await server.createDatabase())
+        let created = try await run(url, "fleet", "init", "--json")
+        let version = try await Fleet.setUp(at: url).version
+        #expect(created.lines == [#"{"result":"created","version":\#(version)}"#])
+        #expect(try await run(url, "fleet", "init", "--json").lines == [#"{"result":"current","version":\#(version)}"#])
+        let fleet = try await FleetFixture()
+        try await fleet.revertTables(to: 4)
+        #expect(
+            try await run(fleet.url, "fleet", "init").lines == ["Migrated the fleet's tables from version 4 to version \(version)."])
+        try await fleet.revertTables(to: 4)
+        let migrated = #"{"previousVersion":4,"result":"migrated","version":\#(version)}"#
+        #expect(try await run(fleet.url, "fleet", "init", "--json").lines == [migrated])
+    }
+
+    @Test func `evict reports the removed member`() async throws {
+        let fleet = try await FleetFixture()
+        for name in ["a", "b"] { try await fleet.join(name) }
+        #expect(try await run(fleet.url, "fleet", "evict", "a", "--json").lines == [#"{"member":"a","result":"removed"}"#])
+        let sentence = "Removed the member. Sessions that may run elsewhere continue on other members within 15 s."
+        #expect(try await run(fleet.url, "fleet", "evict", "b").lines == [sentence])
+        #expect(try await fleet.fleet.members().isEmpty)
+    }
+
+    /// With `--dedupe`, the command leaves the check of remote names to the fleet.
+    @Test func `files with the same remote name are rejected also with --dedupe`() async throws {
+        let fleet = try await FleetFixture(
+            account: Account("studio", endpoints: [Endpoint(transport: "http", address: "https+put://one.example/")]))
+        let root = FilePath(FileManager.default.temporaryDirectory.appending(path: "fleet-\(UUID().uuidString)").path)
+        defer { try? FileManager.default.removeItem(atPath: root.string) }
+        var paths: [String] = []
+        for name in ["one", "two"] {
+            let folder = root.appending(name)
+            try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+            paths.append(folder.appending("clip.mov").string)
+            try name.write(toFile: paths[paths.count - 1], atomically: false, encoding: .utf8)
+        }
+        let added = try await run(fleet.url, "upload", "studio", paths[0], paths[1], "--dedupe", "k")
+        #expect(added.status == 2 && added.lines.joined().contains("have the same remote name, \"clip.mov\""), "\(added)")
+        #expect(try await fleet.fleet.sessionIDs().isEmpty)
     }
 
     @Test func `a member in the background starts, reports its status and stops`() async throws {

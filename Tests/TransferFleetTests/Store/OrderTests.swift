@@ -50,6 +50,20 @@ import TransferKit
         await #expect(throws: QueueError.self) { try await fleet.add([FleetFixture.draft("x")], at: expected.count + 1) }
     }
 
+    /// The positions for two sessions exceed the range of the database's type.
+    @Test(arguments: [1, 2]) func `a shortage of positions is reported as such, and changes no session`(count: Int) async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(count)
+        try await fleet.query("UPDATE session SET position = $2 WHERE id = $1", ["\(ids[count - 1])", "\(Int64(1) << 62)"])
+        let error = await #expect(throws: QueueError.self) {
+            _ = try await fleet.store.locked { try $0.makeRoom(for: 1 << 42, at: count).position }
+        }
+        #expect(error?.code == .invalidRequest)
+        let text = "The order of the fleet has no free positions for 4398046511104 more sessions."
+        #expect(error?.message.hasPrefix(text) == true, "\(error?.message ?? "")")
+        #expect(try await fleet.fleet.sessionIDs() == ids)
+    }
+
     @Test func `an index with an old revision of the order changes no session`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)

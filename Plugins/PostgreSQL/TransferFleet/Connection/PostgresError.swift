@@ -34,6 +34,9 @@ package struct PostgresError: Error, CustomStringConvertible {
     /// Whether a row with the same key exists: unique_violation.
     var isDuplicate: Bool { kind == .statement(state: "23505") }
 
+    /// Whether a calculated number exceeds the range of its type: numeric_value_out_of_range.
+    var isOutOfRange: Bool { kind == .statement(state: "22003") }
+
     static func unreadable(_ what: String) -> PostgresError {
         PostgresError(kind: .unreadable, message: "The fleet's database has an unreadable value: \(what).")
     }

@@ -207,7 +207,7 @@ extension FleetMember {
         do {
             try await store.leave(description)
         } catch {
-            logger.warning("Cannot leave the fleet, so this member's sessions continue on other members after 15 s. \(error)")
+            logger.warning("Cannot leave the fleet, so other members can take this member's sessions only after 15 s. \(error)")
         }
     }
 

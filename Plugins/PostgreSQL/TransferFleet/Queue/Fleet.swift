@@ -1,4 +1,5 @@
 public import SystemPackage
+public import TransferCore
 public import TransferKit
 
 /// One ordered queue for several hosts, in a PostgreSQL database.
@@ -13,6 +14,8 @@ public struct Fleet: ControllableQueue {
     public let place: FleetPlace
     /// The folders that all members share under the same path. A new session whose local files are all below them may run on any member.
     public let sharedFolders: [FilePath]
+    /// The transports that check the remote names of new sessions.
+    private let transports: [TransportID: any Transport]
 
     /// Creates a reference to a fleet, without connecting to its database.
     ///
@@ -22,11 +25,16 @@ public struct Fleet: ControllableQueue {
     ///   - place: Where new sessions may run.
     ///   - sharedFolders: The absolute paths of folders that all members share. Regardless of `place`, a new session whose local files are all
     ///     below these folders may run on any member.
+    ///   - transports: The transports that check the remote names of new sessions (``/TransferCore/FileNaming``), like those of a local queue. The
+    ///     members transfer with their own transports. Names at endpoints of other transports are not checked when a session is added.
     /// - Throws: ``/TransferKit/QueueError`` with the code `invalidRequest` if the URL is invalid.
-    public init(_ url: String, place: FleetPlace, sharedFolders: [FilePath] = []) throws(QueueError) {
+    public init(
+        _ url: String, place: FleetPlace, sharedFolders: [FilePath] = [], transports: [any Transport] = []
+    ) throws(QueueError) {
         store = FleetStore(try PostgresURL(url))
         self.place = place
         self.sharedFolders = sharedFolders.map { $0.lexicallyNormalized() }
+        self.transports = Dictionary(transports.map { ($0.id, $0) }) { first, _ in first }
     }
 
     /// Creates the tables of a fleet in a database, or migrates them to this version.
@@ -34,6 +42,13 @@ public struct Fleet: ControllableQueue {
     /// - Returns: Whether the database had no fleet before.
     /// - Throws: ``/TransferKit/QueueError``.
     public static func create(at url: String) async throws -> Bool {
+        try await setUp(at: url).previousVersion == nil
+    }
+
+    /// Like ``create(at:)``.
+    ///
+    /// - Returns: The versions of the tables before and after the call.
+    package static func setUp(at url: String) async throws -> FleetSetup {
         try await FleetStore.create(at: try PostgresURL(url))
     }
 
@@ -62,7 +77,8 @@ public struct Fleet: ControllableQueue {
     /// The members, by name. A member that has not renewed its membership for 15 s stays in the list until it is evicted.
     public func members() async throws -> [FleetMemberStatus] { try await store.members() }
 
-    /// Removes a member, for example a host that does not return. Its sessions continue on other members once its leases have ended, within 15 s.
+    /// Removes a member, for example a host that is gone for good. Once its leases have ended, within 15 s, its sessions continue on other members
+    /// that may run them.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchMember`.
     public func evict(_ member: String) async throws { try await store.evict(member) }
@@ -95,9 +111,36 @@ public struct Fleet: ControllableQueue {
             guard let advice = draft.items.lazy.compactMap(\.adviceForFleets).first else { continue }
             throw QueueError(.invalidRequest, "A fleet can't transfer the session \"\(draft.name)\". \(advice)")
         }
+        let checked = try await checkNames(of: drafts)
         return try await store.locked { [place, sharedFolders] in
             try $0.enqueue(
-                drafts, at: index, expecting: orderRevision, place: place, sharedFolders: sharedFolders, isHeld: held)
+                checked, at: index, expecting: orderRevision, place: place, sharedFolders: sharedFolders, isHeld: held)
+        }
+    }
+
+    /// Rejects drafts whose remote names clash; see ``NameCheck``. Ignores accounts that don't exist, or can't be read.
+    ///
+    /// - Returns: The drafts. If the names of a draft with a deduplication key clash, its refusal is set.
+    private func checkNames(of drafts: [SessionDraft]) async throws -> [SessionDraft] {
+        guard transports.values.contains(where: { $0 is any FileNaming }) else { return drafts }
+        let names = Set(drafts.filter { $0.direction == .upload }.map(\.account))
+        guard !names.isEmpty else { return drafts }
+        let accounts = try await store.unlocked { link in
+            let rows = try link.query(
+                "SELECT name, definition FROM account WHERE name = ANY($1::text[])", [PostgresValue.array(Array(names))])
+            var found: [String: Account] = [:]
+            for row in rows {
+                var problem: TransferError?
+                found[try row.text(0)] = try row.readable(Account.self, 1, &problem)
+            }
+            return found
+        }
+        // The items are files and forms with absolute paths, so they need neither a base folder nor a spool.
+        let check = NameCheck(transports: transports, folders: SourceFolders(base: nil, spool: "/"))
+        return try await BlockingIO.run { () throws(QueueError) -> [SessionDraft] in
+            var checked = drafts
+            try check.check(&checked, accounts)
+            return checked
         }
     }
 

@@ -188,8 +188,8 @@ extension FleetStore {
         }
     }
 
-    /// Removes a member, which can then neither take sessions nor renew its leases. Its sessions continue elsewhere once their leases have
-    /// ended, because the member may still be sending until then.
+    /// Removes a member, which can then neither take sessions nor renew its leases. Sessions that may run elsewhere continue there once their
+    /// leases have ended, because the member may still be sending until then.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchMember`.
     package func evict(_ name: String) async throws {

@@ -1,5 +1,13 @@
 package import TransferKit
 
+/// The versions of a fleet's tables before and after their creation or migration.
+package struct FleetSetup: Sendable {
+    /// The version before; nil if there was no fleet.
+    package var previousVersion: Int64?
+    /// The version now.
+    package var version: Int64
+}
+
 /// The tables of a fleet. Each method uses one transaction, except ``take(for:limit:)``, which uses a second one if there is something to
 /// do.
 package struct FleetStore: Sendable {
@@ -11,13 +19,12 @@ package struct FleetStore: Sendable {
 
     /// Creates the tables of a fleet, or migrates them to this version.
     ///
-    /// - Returns: Whether there was no fleet before.
     /// - Throws: ``QueueError``.
-    package static func create(at url: PostgresURL) async throws -> Bool {
+    package static func create(at url: PostgresURL) async throws -> FleetSetup {
         let connection = PostgresConnection(url, check: FleetSchema.checkServer)
         let before = try await connection.transaction { link in try FleetSchema.migrate(link) }
         await connection.close()
-        return before == nil
+        return FleetSetup(previousVersion: before, version: FleetSchema.version)
     }
 
     /// Runs a transaction that holds the fleet's lock, so no other transaction changes the order, the slots or the leases at the same time.

@@ -11,6 +11,7 @@ extension FleetTransaction {
     ///
     /// - Parameter orderRevision: The revision that the order must have, unless all drafts are duplicates; nil to accept any order.
     /// - Returns: For each draft, the ID of the new session, or of the session that it duplicates.
+    /// - Throws: ``QueueError``, including the refusal of a draft that is not a duplicate.
     package func enqueue(
         _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64? = nil, place: FleetPlace,
         sharedFolders: [FilePath] = [], isHeld: Bool
@@ -22,6 +23,7 @@ extension FleetTransaction {
             if let original = try duplicate(of: draft, among: added) {
                 ids.append(original)
             } else {
+                if let refusal = draft.refusal { throw refusal }
                 added.append(draft)
                 ids.append(draft.id)
             }

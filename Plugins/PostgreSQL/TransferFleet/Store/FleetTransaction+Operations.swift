@@ -78,7 +78,7 @@ extension FleetTransaction {
     private func set(_ target: OperationTarget, _ state: SessionState) throws {
         try link.query(
             """
-            UPDATE session SET state = $2, displaced_by = NULL, ended_at = CASE WHEN $2 = 'cancelled' THEN clock_timestamp() END
+            UPDATE session SET state = $2, displaced_by = NULL, ended_at = CASE WHEN $2 = 'cancelled' THEN \(Self.endTime) END
             WHERE id = $1
             """, ["\(target.id)", state.rawValue])
         notify(target.owner.map { [$0] } ?? [])
@@ -197,7 +197,8 @@ extension QueueError {
     /// The error for a member that no longer belongs to its fleet.
     static func evicted(_ member: String) -> QueueError {
         QueueError(
-            .evicted, "The fleet has removed the member \"\(member)\". Its sessions continue on other members. To join again, restart it.")
+            .evicted,
+            "The fleet has removed the member \"\(member)\". Sessions that may run elsewhere continue there. To join again, restart it.")
     }
 }
 

@@ -8,6 +8,7 @@ extension FleetTransaction {
     ///   - previous: The index of the session before the free positions; by default, `index - 1`. The positions of sessions between the two are not
     ///     regarded as used.
     /// - Returns: The first position, and the distance between two positions.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` if there are not enough positions even after the renumbering.
     package func makeRoom(for count: Int, at index: Int, after previous: Int? = nil) throws -> (position: Int64, step: Int64) {
         let previous = previous ?? index - 1
         for _ in 0..<2 {
@@ -21,17 +22,19 @@ extension FleetTransaction {
             }
             try renumber(for: count)
         }
-        throw PostgresError.unreadable("the positions of sessions")
+        throw QueueError.noRoom(for: count)
     }
 
-    /// The first position after all sessions, and the distance between two positions.
+    /// The first position after all sessions, and the distance between two positions. Renumbers all sessions if there are not enough positions.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidRequest` if there are not enough positions even after the renumbering.
     func roomAtEnd(for count: Int) throws -> (position: Int64, step: Int64) {
         for _ in 0..<2 {
             let last = try link.query("SELECT coalesce(max(position), 0) FROM session WHERE NOT is_removed").first?.integer(0) ?? 0
             if let room = Self.room(for: count, after: last) { return room }
             try renumber(for: count)
         }
-        throw PostgresError.unreadable("the positions of sessions")
+        throw QueueError.noRoom(for: count)
     }
 
     /// The positions after the last one; nil if there are not enough.
@@ -42,12 +45,19 @@ extension FleetTransaction {
     }
 
     /// Gives all sessions new positions, so that `count` sessions fit between each two of them.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidRequest` if there are not enough positions.
     private func renumber(for count: Int) throws {
-        try link.query(
-            """
-            UPDATE session SET position = numbered.n * \((Int64(count) + 1) * Self.positionGap)
-            FROM (SELECT id, row_number() OVER (ORDER BY position, id) AS n FROM session) AS numbered WHERE numbered.id = session.id
-            """)
+        do throws(PostgresError) {
+            try link.query(
+                """
+                UPDATE session SET position = numbered.n * ((\(count)::bigint + 1) * \(Self.positionGap))
+                FROM (SELECT id, row_number() OVER (ORDER BY position, id) AS n FROM session) AS numbered WHERE numbered.id = session.id
+                """)
+        } catch {
+            guard error.isOutOfRange else { throw error }
+            throw QueueError.noRoom(for: count)
+        }
     }
 
     private func position(at index: Int) throws -> Int64? {
@@ -94,5 +104,14 @@ extension FleetTransaction {
         guard UInt64(clamping: try row.integer(0)) == expected else {
             throw QueueError(.staleOrder, "The order has changed since it was read. Read it again.")
         }
+    }
+}
+
+extension QueueError {
+    /// The error for more sessions than there are positions in the order.
+    fileprivate static func noRoom(for count: Int) -> QueueError {
+        QueueError(
+            .invalidRequest,
+            "The order of the fleet has no free positions for \(count) more sessions. Add or move fewer sessions in one call.")
     }
 }

@@ -3,6 +3,10 @@ package import TransferKit
 
 /// Takes sessions. Limits count live leases, so a member that dies frees its slots when its leases end.
 extension FleetTransaction {
+    /// An SQL expression for the time at which a session ends now. The database's clock may have been set back, but a session must not end before
+    /// it started.
+    static let endTime = "greatest(created_at, started_at, clock_timestamp())"
+
     /// Takes the next sessions that a member may run, at most as many as it has free slots.
     ///
     /// - Parameter identity: The identity with which the member joined.
@@ -81,7 +85,7 @@ extension FleetTransaction {
             """
             UPDATE session SET state = 'running', owner = $2, lease_epoch = lease_epoch + 1,
                 lease_until = clock_timestamp() + \(FleetLease.interval), lane = 4, not_before = NULL, attempts = attempts + 1, error = NULL,
-                started_at = coalesce(started_at, clock_timestamp())
+                started_at = coalesce(started_at, greatest(created_at, clock_timestamp()))
             WHERE id = $1 RETURNING lease_epoch
             """, ["\(id)", member]
         ).first
@@ -94,7 +98,7 @@ extension FleetTransaction {
     /// Marks a session without an owner as failed, because no member can run it.
     private func fail(_ id: SessionID, _ error: TransferError) throws {
         try link.query(
-            "UPDATE session SET state = 'failed', error = $2, ended_at = clock_timestamp(), displaced_by = NULL WHERE id = $1",
+            "UPDATE session SET state = 'failed', error = $2, ended_at = \(Self.endTime), displaced_by = NULL WHERE id = $1",
             ["\(id)", try PostgresValue.json(error)])
         record(.failed(id, error))
         try satisfyDependents(of: id, isCompleted: false)
@@ -191,8 +195,8 @@ extension FleetTransaction {
         let state = error == nil ? "completed" : "failed"
         let rows = try link.query(
             """
-            UPDATE session SET owner = NULL, lease_until = NULL, state = $3, error = $4, statistics = coalesce($5, statistics), ended_at = clock_timestamp(),
-                displaced_by = NULL
+            UPDATE session SET owner = NULL, lease_until = NULL, state = $3, error = $4, statistics = coalesce($5, statistics),
+                ended_at = \(Self.endTime), displaced_by = NULL
             WHERE id = $1 AND lease_epoch = $2 AND lease_until > clock_timestamp() RETURNING 1
             """,
             [
