@@ -147,7 +147,7 @@ public struct CommandLineProgram: Sendable {
     static func explanation(of error: any Error) -> (status: ExitStatus, message: String) {
         switch error {
         case let failure as CommandFailure: (failure.status, failure.message)
-        case let error as QueueError: (ExitStatus(error.code), error.message + advice(for: error.code))
+        case let error as QueueError: (ExitStatus(error.code), error.message + advice(for: error))
         case let error as TransferError:
             (.usage, [error.message, Troubleshooting.reference(for: error)].compactMap(\.self).joined(separator: " "))
         default: (.storage, "\(error)")
@@ -155,11 +155,13 @@ public struct CommandLineProgram: Sendable {
     }
 
     /// A space and the next step after an error of the queue: a command, or a section of the documentation. Empty for an error without a next step.
-    private static func advice(for code: QueueError.Code) -> String {
-        switch code {
+    private static func advice(for error: QueueError) -> String {
+        switch error.code {
         case .noSuchAccount: " To list accounts: transferq account list"
         case .accountInUse: " With --cascade, the command removes both."
-        default: Troubleshooting.reference(for: code).map { " \($0)" } ?? ""
+        // The message ends with a command.
+        case .invalidTransition where !error.message.hasSuffix("."): ""
+        default: Troubleshooting.reference(for: error.code).map { " \($0)" } ?? ""
         }
     }
 

@@ -27,9 +27,9 @@ enum ExitStatus: Int32, Error {
 }
 
 /// The failure of a command: its exit status and a message for the user.
-struct CommandFailure: Error {
+package struct CommandFailure: Error {
     let status: ExitStatus
-    let message: String
+    package let message: String
 
     init(_ status: ExitStatus, _ message: String) {
         self.status = status

@@ -22,7 +22,7 @@ package enum Troubleshooting {
     package static let queueSections: [QueueError.Code: String] = [
         .storageInUse: storage, .storageTooNew: storage, .storageUnavailable: storage, .storageDamaged: storage,
         .ownerUnreachable: owner, .ownerLost: owner, .ownerSilent: owner, .tooManySubscribers: owner, .unknownProtocolVersion: owner,
-        .staleOrder: calls, .duplicate: calls, .hasDependents: calls,
+        .staleOrder: calls, .invalidTransition: calls, .duplicate: calls, .hasDependents: calls,
     ]
 
     private static let servers = "Servers and networks"

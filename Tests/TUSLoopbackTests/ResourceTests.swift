@@ -143,4 +143,33 @@ import Testing
             #expect(server.statistics.uploads.map(\.isComplete) == [true, false, false])
         }
     }
+
+    /// The header is a dictionary of checksums with any algorithms (RFC 9530, section 2). The server knows only SHA-256.
+    @Test(arguments: ["Content-Digest", "Repr-Digest"]) func ignoresDigestsOfOtherAlgorithms(header: String) async throws {
+        try await withServer(LoopbackOptions(dialect: .final, sendsInterimResponses: false)) { _, url in
+            let connection = try RawConnection(to: url)
+            let own = "sha-256=:\(Data(SHA256.hash(data: bytes(10))).base64EncodedString()):"
+            let other = "sha-256=:\(Data(SHA256.hash(data: bytes(11))).base64EncodedString()):"
+            for (digest, status) in [
+                ("sha-512=:AA==:", 201), ("sha-512=:AA==:, \(own)", 201), ("\(own);a=1,\tsha-512=:AA==:", 201),
+                ("\(own), \(other)", 400), ("sha-512=:AA==:, \(other)", 400), ("sha-256=AA==", 400), ("sha-256", 400),
+            ] {
+                let answer = try connection.request(
+                    "POST", "/files/", ["Upload-Complete": "?1", header: digest], body: bytes(10), version: nil)
+                #expect(answer.status == status, "\(digest): \(answer)")
+                if !digest.contains(":") { #expect(answer.body.contains("\"sha-256=:BASE64:\"")) }
+            }
+        }
+    }
+
+    @Test func decodesOnlyTwoHexadecimalDigits() async throws {
+        try await withServer(LoopbackOptions(dialect: .final, sendsInterimResponses: false)) { server, url in
+            let connection = try RawConnection(to: url)
+            for (text, name) in [("a%20b", "a b"), ("a%+fb", "a%+fb"), ("a%-1", "a%-1"), ("a%2", "a%2"), ("a%", "a%")] {
+                let headers = ["Upload-Complete": "?1", "Content-Disposition": "inline; filename*=UTF-8''\(text)"]
+                #expect(try connection.request("POST", "/files/", headers, body: bytes(10), version: nil).status == 201)
+                #expect(try server.contents(named: name) == [bytes(10)], "\(text)")
+            }
+        }
+    }
 }

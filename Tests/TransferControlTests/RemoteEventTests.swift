@@ -2,6 +2,7 @@ import Foundation
 import SystemPackage
 import Testing
 import TransferControl
+import TransferCore
 import TransferKit
 import TransportTesting
 
@@ -108,6 +109,60 @@ import TransportTesting
             for await _ in started { break }
             reader.cancel()
             await #expect(throws: CancellationError.self) { try await reader.value }
+        }
+    }
+
+    /// The owner closes the first connection after its greeting, before it responds to the subscription.
+    @Test(.timeLimit(.minutes(5))) func subscribesAgainAfterBrokenConnection() async throws {
+        try await withScriptedOwner { owner, remote in
+            let reader = Task {
+                var iterator = remote.events(since: 5).makeAsyncIterator()
+                return try await iterator.next()
+            }
+            var client = try await owner.subscriber()
+            try client.writeAll(ScriptedOwner.greeting)
+            try client.close()
+            client = try await owner.subscriber()
+            let event = HostileClientTests.frame(#"{"event":{"revision":6,"time":0,"event":"queueStarted"}}"#)
+            try client.writeAll(ScriptedOwner.greeting + HostileClientTests.frame(#"{"value":5}"#) + event)
+            #expect(try await reader.value?.revision == 6)
+            try client.close()
+        }
+    }
+
+    /// The owner does not respond to the subscription.
+    @Test(.timeLimit(.minutes(5))) func subscriptionCanBeCancelled() async throws {
+        try await withScriptedOwner { owner, remote in
+            let reader = Task {
+                var iterator = remote.events(since: 5).makeAsyncIterator()
+                return try await iterator.next()
+            }
+            let client = try await owner.subscriber()
+            try client.writeAll(ScriptedOwner.greeting)
+            // During this time, the client reads the greeting.
+            try await Task.sleep(for: .milliseconds(200))
+            reader.cancel()
+            await #expect(throws: CancellationError.self) { try await reader.value }
+            try client.close()
+        }
+    }
+
+    /// Passes a control socket without a queue to a test.
+    private func withScriptedOwner(_ body: (ScriptedOwner, RemoteTransferQueue) async throws -> Void) async throws {
+        let folder = FilePath(NSTemporaryDirectory()).appending("transferkit-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder.string) }
+        try await body(ScriptedOwner(folder), RemoteTransferQueue(folder: folder, timeout: .seconds(60)))
+    }
+
+    @Test func reportsFailureWithoutError() async throws {
+        try await ControlFixture.with { fixture in
+            let id = try await fixture.queue.enqueue(fixture.upload("a")).id
+            var status = try await fixture.queue.status(of: id)
+            status.state = .failed
+            let failed = status
+            let error = await #expect(throws: TransferError.self) { try await value(after: failed, []) }
+            #expect(error?.code == .internalFailure, "\(String(describing: error))")
         }
     }
 

@@ -74,6 +74,7 @@ extension RequestHandler {
             let length = try announcedLength(exchange, at: 0, isLast: isLast)
             try checkLimits(exchange, length: length, isLast: isLast)
             checksum = try contentDigest(of: exchange)
+            _ = try sha256(in: "Repr-Digest", of: exchange)
             var metadata = ["filetype": exchange["Content-Type"] ?? ""]
             metadata["filename"] = exchange["Content-Disposition"].flatMap(Self.fileName)
             let record = StoredUpload(id: "", length: length, metadata: metadata, expires: newExpiry, isClosed: false)
@@ -117,6 +118,7 @@ extension RequestHandler {
             if let length, let known = upload.record.length, known != length { throw inconsistentLength }
             try checkLimits(exchange, length: length ?? upload.record.length, isLast: isLast)
             let checksum = try contentDigest(of: exchange)
+            _ = try sha256(in: "Repr-Digest", of: exchange)
             if let length, upload.record.length == nil {
                 try await NIOThreadPool.singleton.runIfActive { try upload.change { $0.length = length } }
             }
@@ -143,7 +145,9 @@ extension RequestHandler {
         guard response.status == 204 else { return response }
         guard isLast else { return Response(204, state(of: upload) + limits(of: upload)) }
         if let length = upload.record.length, length != upload.offset { return inconsistentLength.response }
-        if let expected = exchange["Repr-Digest"], let own = await sha256(of: upload), !expected.contains(own) {
+        if let expected = try? sha256(in: "Repr-Digest", of: exchange), let own = await sha256(of: upload),
+            own != expected.value.base64EncodedString()
+        {
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
             return problem(400, "digest-mismatching-values", "The file does not match Repr-Digest.", [("Upload-Complete", "?1")]).response
         }

@@ -70,12 +70,22 @@ extension RequestHandler {
 
     /// Returns the checksum of a request's content (RFC 9530, "Content-Digest"); nil if there is none.
     func contentDigest(of exchange: Exchange) throws(ErrorResponse) -> ChecksumLocation? {
-        guard let header = exchange["Content-Digest"] else { return nil }
-        guard header.hasPrefix("sha-256=:"), header.hasSuffix(":"), let checksum = TUSChecksum("sha256 \(header.dropFirst(9).dropLast())")
-        else {
-            throw ErrorResponse(400, because: "Content-Digest must be sha-256=:, a base64 value, and a colon.")
+        try sha256(in: "Content-Digest", of: exchange).map { .header($0) }
+    }
+
+    /// Returns the SHA-256 in a header with a dictionary of checksums (RFC 9530, section 2); nil if there is none. Ignores other algorithms.
+    func sha256(in name: String, of exchange: Exchange) throws(ErrorResponse) -> TUSChecksum? {
+        var checksum: TUSChecksum?
+        for member in exchange[name]?.split(separator: ",") ?? [] {
+            let pair = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard pair[0].trimming(" \t") == "sha-256" else { continue }
+            // A value can have parameters after a semicolon.
+            let value = pair.count == 2 ? pair[1].prefix { $0 != ";" }.trimming(" \t") : ""
+            // If a key occurs more than once, its last value counts (RFC 9651, section 4.2.2).
+            checksum = value.hasPrefix(":") && value.hasSuffix(":") ? TUSChecksum("sha256 \(value.dropFirst().dropLast())") : nil
+            guard checksum != nil else { throw ErrorResponse(400, because: "\(name) must have the form \"sha-256=:BASE64:\".") }
         }
-        return .header(checksum)
+        return checksum
     }
 
     /// Returns the header with the checksum of an upload (RFC 9530); empty if the upload is incomplete, the request does not ask for the checksum
@@ -126,7 +136,9 @@ extension RequestHandler {
         var bytes: [UInt8] = []
         var rest = text.utf8
         while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) {
+            let digits = byte == UInt8(ascii: "%") ? String(decoding: rest.prefix(2), as: UTF8.self) : ""
+            // UInt8(_:radix:) also accepts a sign.
+            if digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit), let value = UInt8(digits, radix: 16) {
                 bytes.append(value)
                 rest = rest.dropFirst(2)
             } else {

@@ -10,8 +10,8 @@ struct AccountAddCommand: AsyncParsableCommand {
         discussion: """
             The scheme of an address selects the transport: https:// for tus, rufh+https:// for the \
             IETF's resumable uploads, sftp:// for SFTP, and https+put://, https+post://, https+form:// or https+get:// \
-            for plain HTTP. For a secret, name the variable or file that contains it; it is read for each connection. The article \
-            "Options of transfers" explains the addresses and options.
+            for plain HTTP. Name the environment variable or file that contains a secret. transferq reads the secret for each \
+            connection. The article "Options of transfers" explains the addresses and options.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'

@@ -1,6 +1,7 @@
 import Foundation
 import SystemPackage
 import TransferCore
+import TransferKit
 
 #if canImport(Glibc)
     import Glibc
@@ -28,7 +29,10 @@ enum LocalPaths {
     /// Creates a folder if it is missing and its parent exists. Ignores errors, because the queue checks the folder. Blocks.
     static func createFolder(_ path: FilePath) {
         // mkdir(2). The umask restricts the permissions.
-        _ = unsafe path.withPlatformString { unsafe mkdir($0, 0o777) }
+        let isMade = unsafe path.withPlatformString { unsafe mkdir($0, 0o777) } == 0
+        // Without the sync, a power failure could remove the folder with its completed downloads. An existing folder may be from a process that
+        // ended before the sync.
+        if isMade || errno == EEXIST { StorageFolder.sync(path.removingLastComponent()) }
     }
 
     /// Splits the input at line breaks. If the input contains NUL bytes, splits it only there, so that names can contain line breaks.

@@ -61,8 +61,9 @@ package struct RunTotal: Sendable {
     private mutating func set(_ id: SessionID, _ share: Share?) {
         for (old, sign) in [(shares[id], -1), (share, 1)] {
             guard let old else { continue }
-            bytesTotal += Int64(sign) * old.bytesTotal
-            bytesSent += Int64(sign) * old.bytesSent
+            // Eight sessions of the largest size exceed the range of the type, so the sums are limited.
+            bytesTotal = max(0, bytesTotal.addingSaturated(Int64(sign) * old.bytesTotal))
+            bytesSent = max(0, bytesSent.addingSaturated(Int64(sign) * old.bytesSent))
             if old.hasEnded { sessionsEnded += sign }
             if old.isUnsized { sessionsUnsized += sign }
         }

@@ -1,5 +1,6 @@
+import Dispatch
 import Locking
-import SystemPackage
+package import SystemPackage
 import TransferCore
 import TransportSupport
 
@@ -10,20 +11,20 @@ import TransportSupport
 #endif
 
 /// A shell command whose standard output is sent as a stream.
-final class ProducerCommand: Sendable {
+package final class ProducerCommand: Sendable {
     private let text: String
     /// The process ID; nil before the start and after the end, because the system may reuse the ID.
     private let process = Locked<pid_t?>(nil)
     private let end = AsyncStream.makeStream(of: CInt.self)
 
     /// The output of the command.
-    let output: FileDescriptor
+    package let output: FileDescriptor
     private let writing: FileDescriptor
 
     /// Creates a pipe for the output. Create the object before this process starts any other program, which could inherit the pipe.
     ///
     /// - Parameter text: The command for `/bin/sh -c`.
-    init(_ text: String) throws {
+    package init(_ text: String) throws {
         self.text = text
         (output, writing) = try FileDescriptor.pipe()
         // The command gets only a copy of the writing end, so that the command notices the end of this process.
@@ -31,12 +32,28 @@ final class ProducerCommand: Sendable {
     }
 
     /// Starts the command. Call this method once.
-    func start() throws(CommandFailure) {
+    func start() throws(CommandFailure) { try start(onThread: startThread) }
+
+    /// Starts the command. Call this method once.
+    ///
+    /// - Parameter startThread: Runs a function on a new thread.
+    package func start(onThread startThread: (@escaping @Sendable () -> Void) throws(Errno) -> Void) throws(CommandFailure) {
+        defer { try? writing.close() }
+        let hasStarted = DispatchSemaphore(value: 0)
         do {
-            defer { try? writing.close() }
+            // The thread exists before the command. A command without this thread would never be waited for.
+            try startThread { [self] in
+                hasStarted.wait()
+                if let identifier = process.withLock({ $0 }) { awaitEnd(of: identifier) }
+            }
+        } catch {
+            throw CommandFailure(
+                .storage, "Cannot create a thread for the command: \(error). Raise the limit of processes (ulimit -u).")
+        }
+        defer { hasStarted.signal() }
+        do {
             let identifier = try ShellCommand.spawn(text, descriptors: [STDOUT_FILENO: writing], hasOwnGroup: false)
             process.withLock { $0 = identifier }
-            try startThread { self.awaitEnd(of: identifier) }
         } catch {
             throw CommandFailure(.storage, "Cannot start /bin/sh: \(error).")
         }
@@ -63,7 +80,7 @@ final class ProducerCommand: Sendable {
 
     /// Waits until the command exits.
     ///
-    /// - Throws: A `CommandFailure` if the command failed.
+    /// - Throws: A `CommandFailure` if the command failed; `CancellationError` if the task was cancelled.
     func waitUntilExit() async throws {
         for await status in end.stream {
             guard status != 0 else { return }

@@ -22,8 +22,9 @@ extension RemoteTransferQueue {
     /// Waits for a session to end, and returns its final status.
     ///
     /// - Throws: The session's `TransferError` if the session failed, or a `TransferError` with the code `cancelled` if the session was
-    ///   cancelled. ``/TransferKit/QueueError`` with the code `noSuchSession` if the session was removed, or with `ownerUnreachable` or
-    ///   `ownerLost` if the queue's owner exits first.
+    ///   cancelled. ``/TransferKit/QueueError`` with the code `noSuchSession` if the session was removed, `ownerLost` if the queue's owner shuts
+    ///   down the queue first, `ownerUnreachable` if there is no owner, or `ownerSilent` or `tooManySubscribers`. `CancellationError` if the task
+    ///   is cancelled.
     public func value(of id: SessionID) async throws -> SessionStatus {
         // The subscription precedes the first read, so that the end can't be missed.
         var iterator = events.makeAsyncIterator()
@@ -44,7 +45,7 @@ extension RemoteTransferQueue {
         while true {
             switch last.state {
             case .completed: return last
-            case .failed: throw last.error ?? cancellation
+            case .failed: throw last.error ?? TransferError(.permanent, .internalFailure, "The session \(id) failed without a reason.")
             case .cancelled: throw cancellation
             case .waiting, .running, .paused, .held, .draft: break
             }
@@ -90,28 +91,22 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
 
         /// The next event; nil at the end.
         ///
-        /// - Throws: ``/TransferKit/QueueError``, for example with the code `tooManySubscribers`, or `ownerUnreachable` if the owner exited
-        ///   without shutting down the queue. `CancellationError` if the task is cancelled.
+        /// - Throws: ``/TransferKit/QueueError`` with the code `ownerUnreachable` if there is no owner, or if the owner exited without shutting down
+        ///   the queue; `ownerSilent` if the owner does not respond in time; or a code of the owner, for example `tooManySubscribers`.
+        ///   `CancellationError` if the task is cancelled.
         public mutating func next() async throws -> QueueEvent? {
-            guard !hasEnded else { return nil }
-            while true {
+            while !hasEnded {
                 try await begin()
                 guard let connection else { return nil }
-                do {
-                    let message = try await withTaskCancellationHandler {
-                        try await connection.read(EventMessage.self)
-                    } onCancel: {
-                        connection.interrupt()
-                    }
-                    hasEnded = message.event == nil
-                    last = message.event?.revision ?? last
-                    return message.event
-                } catch {
-                    self.connection = nil
-                    try Task.checkCancellation()
-                    guard (error as? QueueError)?.code == .ownerLost else { throw error }
-                }
+                // After an error, the next call subscribes again.
+                self.connection = nil
+                guard let message = try await Self.read(EventMessage.self, from: connection) else { continue }
+                self.connection = connection
+                hasEnded = message.event == nil
+                last = message.event?.revision ?? last
+                return message.event
             }
+            return nil
         }
 
         /// The next event; nil at the end. Throws the same errors as ``next()``.
@@ -119,19 +114,34 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
             try await next()
         }
 
-        /// Subscribes, unless already subscribed. From this call on, the owner keeps events for the iterator.
+        /// Subscribes, unless already subscribed. From this call on, the owner keeps events for the iterator. Throws the same errors as ``next()``.
         mutating func begin() async throws {
-            guard connection == nil, !hasEnded else { return }
-            let connection = try await queue.begin(.events(since: last))
-            let response = try await withTaskCancellationHandler {
-                try await connection.read(ControlResponse<UInt64>.self)
-            } onCancel: {
-                connection.interrupt()
+            while connection == nil, !hasEnded {
+                let connection = try await queue.begin(.events(since: last))
+                guard let response = try await Self.read(ControlResponse<UInt64>.self, from: connection) else { continue }
+                if let error = response.error { throw error }
+                // If the connection breaks, the next connection resumes after this revision.
+                last = last ?? response.value
+                self.connection = connection
             }
-            if let error = response.error { throw error }
-            // If the connection breaks, the next connection resumes after this revision.
-            self.last = last ?? response.value
-            self.connection = connection
+        }
+
+        /// Receives a message. If the connection has broken, returns nil after a delay, so that the caller reconnects.
+        private static func read<Message: Decodable & Sendable>(
+            _ type: Message.Type, from connection: ControlConnection
+        ) async throws -> Message? {
+            do {
+                return try await withTaskCancellationHandler {
+                    try await connection.read(type)
+                } onCancel: {
+                    connection.interrupt()
+                }
+            } catch {
+                try Task.checkCancellation()
+                guard (error as? QueueError)?.code == .ownerLost else { throw error }
+                try await Task.sleep(for: RemoteTransferQueue.retryInterval)
+                return nil
+            }
         }
     }
 

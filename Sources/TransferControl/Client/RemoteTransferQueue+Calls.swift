@@ -82,13 +82,19 @@ extension RemoteTransferQueue {
         }
     }
 
-    private static let retryInterval = Duration.milliseconds(20)
+    /// The delay before a request is repeated on a new connection.
+    static let retryInterval = Duration.milliseconds(20)
 
     /// Connects without sending anything.
     private func connected() async throws -> ControlConnection {
         let socket = Result { () throws(Errno) in try ControlSocket.make() }.mapError { QueueError.unreachable(folder, "\($0)") }
         let connection = ControlConnection(try socket.get(), timeout: timeout)
-        try await connection.connect(to: UnixSocketAddress(folder: folder))
+        do {
+            try await connection.connect(to: UnixSocketAddress(folder: folder))
+        } catch {
+            try Task.checkCancellation()
+            throw error
+        }
         return connection
     }
 

@@ -14,7 +14,10 @@ struct SessionFilter: Sendable {
 
     let start: Int
     let limit: Int
+    /// The states of the listed sessions; empty for all.
     let states: Set<SessionState>
+    /// Whether the request names the states.
+    let namesStates: Bool
     let account: String?
     let tag: String?
     let text: String?
@@ -31,6 +34,7 @@ struct SessionFilter: Sendable {
                 states.insert(state)
             }
         }
+        namesStates = !states.isEmpty
         self.states = states.isEmpty ? preset : states
         (account, tag) = (request.parameter("account").flatMap(Self.value), request.parameter("tag").flatMap(Self.value))
         text = request.parameter("name").flatMap(Self.value)?.lowercased()
@@ -45,7 +49,13 @@ struct SessionFilter: Sendable {
     }
 
     /// Whether the filter omits sessions.
-    var isActive: Bool { !states.isEmpty || account != nil || tag != nil || text != nil }
+    var isActive: Bool { !states.isEmpty || hasCriteria }
+
+    /// Whether the request itself limits the list, in addition to the preset states.
+    var hasCriteria: Bool { namesStates || account != nil || tag != nil || text != nil }
+
+    /// Whether the list contains only drafts, which have no index in the queue.
+    var listsDrafts: Bool { states == [.draft] }
 
     private func matches(_ session: SessionStatus) -> Bool {
         (states.isEmpty || states.contains(session.state)) && (account == nil || session.account == account)
@@ -54,7 +64,7 @@ struct SessionFilter: Sendable {
 
     /// - Parameter scanLimit: The maximum number of sessions that a filter examines. At the maximum, the page ends, even if more sessions follow.
     func page(of queue: any ControllableQueue, scanning scanLimit: Int) async throws -> Page {
-        if states == [.draft] {
+        if listsDrafts {
             let drafts = try await queue.sessions(in: .state(.draft)).filter(matches)
             return Page(sessions: Array(drafts.dropFirst(start).prefix(limit)), next: drafts.count > start + limit ? start + limit : nil)
         }

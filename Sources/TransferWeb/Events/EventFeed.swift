@@ -25,6 +25,16 @@ actor EventFeed {
         var hasOnlyProgress: Bool { entries.allSatisfy(\.event.isProgress) }
     }
 
+    /// The last received event, and the current database of the queue.
+    struct End: Sendable {
+        /// The revision of the last event.
+        let revision: UInt64
+        /// The position after the last event.
+        let position: Int
+        /// The position after the events of earlier databases. Revisions that a client knew before this position are invalid.
+        let databasePosition: Int
+    }
+
     private let queue: any ControllableQueue
     private let limit: Int
     /// The delay before a new attempt to reach the queue.
@@ -34,7 +44,8 @@ actor EventFeed {
     /// The events with a revision, oldest first.
     private var stored: [Entry] = []
     private var progress: [ProgressSubject: Entry] = [:]
-    private var lastNumber = 0
+    /// The position after all received events.
+    private(set) var lastNumber = 0
     /// The maximum number of events from before the start of the server that the feed loads.
     private static let history: UInt64 = 100
     /// The revision of the last received event; nil before the first contact with the queue.
@@ -47,7 +58,8 @@ actor EventFeed {
     private var firstNumber = 0
     /// The position after the events of earlier databases. The change log does not contain these events.
     private var databaseNumber = 0
-    private var isReachable = false
+    /// Whether the process that owns the queue responds.
+    private(set) var isReachable = false
     private var subscribers: [Int: AsyncStream<Void>.Continuation] = [:]
     private var nextSubscriber = 0
 
@@ -72,8 +84,7 @@ actor EventFeed {
                     firstPresent = 0
                     let gap = QueueEvent.gap(upTo: current)
                     await didReceive(gap)
-                    insert(gap)
-                    databaseNumber = lastNumber
+                    replaceDatabase(with: gap)
                 }
                 if revision == nil {
                     firstPresent = current
@@ -119,6 +130,15 @@ actor EventFeed {
         wake()
     }
 
+    /// Drops the events of another database. A client that has not received them gets the gap instead.
+    private func replaceDatabase(with gap: QueueEvent) {
+        (stored, progress) = ([], [:])
+        // The gap stands for all events before it, so a client at any position needs only the gap and the later events.
+        (firstRevision, firstNumber) = (gap.revision, 0)
+        insert(gap)
+        databaseNumber = lastNumber
+    }
+
     private func setReachable(_ value: Bool) {
         guard isReachable != value else { return }
         isReachable = value
@@ -152,9 +172,10 @@ actor EventFeed {
         return stored.last { $0.event.revision <= known }?.number ?? firstNumber
     }
 
-    /// The revision of the last event, and the position after it; nil until the feed has received the events before the start of the server.
-    var end: (revision: UInt64, position: Int)? {
-        revision.flatMap { $0 < firstPresent ? nil : (revision: $0, position: lastNumber) }
+    /// The end of this feed; nil until the feed has received the events before the start of the server.
+    var end: End? {
+        guard let revision, revision >= firstPresent else { return nil }
+        return End(revision: revision, position: lastNumber, databasePosition: databaseNumber)
     }
 
     /// The last stored events, oldest first.

@@ -48,21 +48,16 @@ struct EventStream: Sendable {
     private func send(since revision: UInt64?, to output: inout EventOutput) async throws {
         // The delay before the browser reconnects, in milliseconds.
         try await output.write("retry: 1000\n\n")
-        var (position, sent) = try await catchUp(since: revision, to: &output)
-        var wasReachable = true
+        var (position, sent) = try await catchUp(since: revision, at: feed.lastNumber, to: &output)
         for await _ in await feed.signals() {
             var next = await feed.batch(after: position)
             while next == nil {
-                (position, sent) = try await catchUp(since: sent, to: &output)
+                (position, sent) = try await catchUp(since: sent, at: position, to: &output)
                 next = await feed.batch(after: position)
             }
             guard let batch = next else { continue }
             position = batch.position
-            var text = ""
-            if batch.isReachable != wasReachable {
-                wasReachable = batch.isReachable
-                text += "event: owner\ndata: {\"isReachable\":\(batch.isReachable)}\n\n"
-            }
+            var text = output.ownerText(isReachable: batch.isReachable)
             for entry in batch.entries {
                 text += EventOutput.text(entry.event)
                 if !entry.event.isProgress { sent = entry.event.revision }
@@ -73,21 +68,38 @@ struct EventStream: Sendable {
         }
     }
 
-    /// Sends events from the change log until the feed contains all later events.
+    /// Sends events from the change log until the feed contains all later events. While the queue can't be reached, waits for it.
     ///
+    /// - Parameters:
+    ///   - revision: The revision of the last event that the client received; nil for none.
+    ///   - start: A position in the feed at which the database of the queue contained this revision.
     /// - Returns: The client's position in the feed, and the revision of the last event before it.
     @concurrent
-    private func catchUp(since revision: UInt64?, to output: inout EventOutput) async throws -> (position: Int, revision: UInt64) {
+    private func catchUp(
+        since revision: UInt64?, at start: Int, to output: inout EventOutput
+    ) async throws -> (position: Int, revision: UInt64) {
         var known = revision
         while true {
             try Task.checkCancellation()
             guard let end = await feed.end else {
                 // The server has not reached the queue yet, so it does not know which events the client needs.
-                try await wait(while: { $0 == nil }, &output)
+                try await wait(while: { end, _ in end == nil }, &output)
                 continue
+            }
+            guard start >= end.databasePosition else {
+                // The revision is from a database that another one has replaced.
+                try await output.write(EventOutput.text(.gap(upTo: end.revision)))
+                return (end.position, end.revision)
             }
             guard let last = known else { return (end.position, end.revision) }
             if let position = await feed.position(after: last) { return (position, last) }
+            let isReachable = await feed.isReachable
+            let text = output.ownerText(isReachable: isReachable)
+            if !text.isEmpty { try await output.write(text) }
+            guard isReachable else {
+                try await wait(while: { _, isReachable in !isReachable }, &output)
+                continue
+            }
             guard last <= end.revision else {
                 // The client can be slightly ahead of the feed. A client whose revision is from another database must read the current state.
                 let current = try? await queue.status().revision
@@ -95,7 +107,7 @@ struct EventStream: Sendable {
                     try await output.write(EventOutput.text(.gap(upTo: current ?? end.revision)))
                     return (end.position, end.revision)
                 }
-                try await wait(while: { $0?.position == end.position }, &output)
+                try await wait(while: { now, isReachable in now?.position == end.position && isReachable }, &output)
                 continue
             }
             known = try await sendLog(after: last, upTo: end.revision, &output)
@@ -112,15 +124,17 @@ struct EventStream: Sendable {
             // If the queue was restored from a backup, the revisions are lower.
             if event.revision >= end || event.revision < known { return event.revision }
         }
-        // The owner of the queue has exited. This error ends the response, and the client reconnects.
+        // The owner of the queue has exited. This error ends the response. The client reconnects, and then gets the event `owner`.
         throw CancellationError()
     }
 
-    /// Waits for a change of the feed's end. Sends comments, which show that the connection is in use.
+    /// Waits for a change of the feed. Sends comments, which show that the connection is in use.
     @concurrent
-    private func wait(while condition: (_ end: (revision: UInt64, position: Int)?) -> Bool, _ output: inout EventOutput) async throws {
+    private func wait(
+        while condition: (_ end: EventFeed.End?, _ isReachable: Bool) -> Bool, _ output: inout EventOutput
+    ) async throws {
         for await _ in await feed.signals() {
-            guard condition(await feed.end) else { return }
+            guard condition(await feed.end, await feed.isReachable) else { return }
             try await output.write(":\n\n")
         }
     }
@@ -147,11 +161,20 @@ private final class ClientPlace: Sendable {
 /// Writes events for one client.
 private struct EventOutput {
     private var writer: any ResponseBodyWriter
+    /// Whether the queue can be reached, according to the last event `owner`.
+    private var wasReachable = true
 
     init(_ writer: any ResponseBodyWriter) { self.writer = writer }
 
     @concurrent
     mutating func write(_ text: String) async throws { try await writer.write(ByteBuffer(string: text)) }
+
+    /// The event `owner` if the queue has become reachable or unreachable since the last call; otherwise an empty text.
+    mutating func ownerText(isReachable: Bool) -> String {
+        guard isReachable != wasReachable else { return "" }
+        wasReachable = isReachable
+        return "event: owner\ndata: {\"isReachable\":\(isReachable)}\n\n"
+    }
 
     /// The text of an event, with its revision as the ID. The JSON is on one line, so it needs no other escapes.
     static func text(_ event: QueueEvent) -> String {

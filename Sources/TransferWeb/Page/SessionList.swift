@@ -45,36 +45,58 @@ struct SessionList {
     var pager: HTML {
         let (start, limit) = (state.filter.start, state.filter.limit)
         var links: [HTML] = []
-        if start > 0 { links.append("<a href=\"\(state.link(from: max(0, start - limit)))\">Previous</a>") }
+        if start > 0, state.filter.isActive, !state.filter.listsDrafts {
+            // The previous page starts at an unknown index, because the filter omits sessions between its matches.
+            links.append("<a href=\"\(state.link(from: 0))\">First page</a>")
+        } else if start > 0 {
+            links.append("<a href=\"\(state.link(from: max(0, start - limit)))\">Previous</a>")
+        }
         if let next = state.page.next { links.append("<a href=\"\(state.link(from: next))\">Next</a>") }
         return links.isEmpty ? "" : "<nav class=\"pager\" aria-label=\"Pages\">\(HTML.joined(links))</nav>"
     }
 
     private var noMatch: HTML {
-        if let next = state.page.next, state.view != .drafts {
+        let start = state.filter.start
+        if let next = state.page.next {
             return """
-                <p class="empty"><strong>No session matches among #\(state.filter.start) to #\(next - 1).</strong> \
+                <p class="empty"><strong>No session from #\(start) to #\(next - 1) matches.</strong> \
                 <a href="\(state.link(from: next))">Search the following sessions</a></p>
                 """
         }
-        return noMatchAtAll
+        guard start > 0 else { return noMatchAtAll }
+        let end: String = state.filter.listsDrafts ? "There are no more drafts." : "No session from #\(start) on matches."
+        return "<p class=\"empty\"><strong>\(end)</strong> <a href=\"\(state.link(from: 0))\">Show the first page</a></p>"
     }
 
     private var noMatchAtAll: HTML {
-        switch state.view {
-        case .drafts:
-            "<p class=\"empty\"><strong>There are no drafts.</strong> A draft is a session that waits outside of the queue until you enqueue it: <code>transferq upload --draft</code></p>"
-        case .history:
+        switch (state.view, state.filter.hasCriteria) {
+        case (.drafts, false):
+            """
+            <p class="empty"><strong>There are no drafts.</strong> A draft is a session that waits outside of the queue until you enqueue it. \
+            To create one: <code>transferq upload --draft</code></p>
+            """
+        case (.drafts, true):
+            "<p class=\"empty\"><strong>No draft matches.</strong> <a href=\"/?view=drafts\">Show all drafts</a></p>"
+        case (.history, false):
             "<p class=\"empty\"><strong>No session has ended yet.</strong> Completed, failed and cancelled sessions appear here.</p>"
-        default: "<p class=\"empty\"><strong>No session matches.</strong> <a href=\"/\">Show all sessions</a></p>"
+        case (.history, true):
+            "<p class=\"empty\"><strong>No ended session matches.</strong> <a href=\"/?view=history\">Show all ended sessions</a></p>"
+        case (.queue, _), (.active, _):
+            "<p class=\"empty\"><strong>No session matches.</strong> <a href=\"/\">Show all sessions</a></p>"
         }
     }
 
     private var empty: HTML {
+        guard state.filter.start == 0 else {
+            return """
+                <p class="empty"><strong>The queue has no session from #\(state.filter.start) on.</strong> \
+                <a href="\(state.link(from: 0))">Show the first page</a></p>
+                """
+        }
         guard !state.accounts.isEmpty else {
             return """
                 <div class="empty"><strong>The queue is empty, and there is no account.</strong>
-                <p>An account is a server with credentials. Add one in a terminal:</p>
+                <p>An account is a name for a server and its credentials. Add one in a terminal:</p>
                 <pre>transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN</pre></div>
                 """
         }
@@ -97,8 +119,10 @@ extension PageState {
     /// The URL of the page with the same filter, at another index.
     func link(from start: Int) -> String {
         var parts = ["from=\(start)", "limit=\(filter.limit)"]
+        let states = filter.namesStates ? filter.states.map(\.rawValue).sorted().joined(separator: ",") : ""
         for (name, value) in [
-            ("view", view.rawValue), ("account", filter.account ?? ""), ("tag", filter.tag ?? ""), ("name", filter.text ?? ""),
+            ("view", view.rawValue), ("state", states), ("account", filter.account ?? ""), ("tag", filter.tag ?? ""),
+            ("name", filter.text ?? ""),
         ]
         where !value.isEmpty {
             parts.append("\(name)=\(value.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")")
@@ -165,7 +189,7 @@ struct SessionRow {
             if let rate = statistics.rate { parts.append(Figures.rate(rate)) }
             if let seconds = statistics.secondsRemaining { parts.append("\(Figures.time(seconds)) left") }
         } else if state == .completed, let rate = statistics.averageRate {
-            parts.append("⌀ \(Figures.rate(rate))")
+            parts.append("average \(Figures.rate(rate))")
         }
         return parts.joined(separator: " · ")
     }

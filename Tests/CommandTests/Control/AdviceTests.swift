@@ -18,7 +18,8 @@ import Testing
         for selected in [[ids[0]], ids] {
             let refused = try await program.run([operation] + selected)
             #expect(refused.status == 4 && refused.output == "", "\(refused.testDescription)")
-            for id in selected { #expect(refused.diagnostics.contains("\(advice) \(id.prefix(8))"), "\(refused.diagnostics)") }
+            // No other text follows a command, which the user can copy.
+            for id in selected { #expect(refused.diagnostics.contains("\(advice) \(id.prefix(8))\n"), "\(refused.diagnostics)") }
         }
     }
 

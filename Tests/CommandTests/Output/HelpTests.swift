@@ -64,20 +64,26 @@ import TransportTUS
         }
     }
 
-    /// The sections that errors refer to exist. The doc comment of each such error links to the article.
+    /// The sections that errors refer to exist. The doc comments of these errors, and of no others, link to the article.
     @Test func namesSectionsOfTroubleshooting() throws {
         let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/Troubleshooting.md", encoding: .utf8)
         let headings = article.split(separator: "\n").filter { $0.hasPrefix("## ") }.map { String($0.dropFirst(3)) }
         let sections = Set(Troubleshooting.transferSections.values).union(Troubleshooting.queueSections.values)
         #expect(sections.isSubset(of: headings), "\(sections.subtracting(headings))")
-        let paths = ["TransferCore/Errors/TransferError", "TransferKit/Model/QueueError", "TransferControl/QueueError+Control"]
-        let lines = try paths.flatMap { try String(contentsOfFile: "Sources/\($0).swift", encoding: .utf8).split(separator: "\n") }
-        let codes = Troubleshooting.transferSections.keys.map(\.rawValue) + Troubleshooting.queueSections.keys.map(\.rawValue)
-        for code in codes {
-            let declaration = try #require(lines.firstIndex { $0.contains("static let \(code) =") })
-            let comment = lines[..<declaration].reversed().prefix { $0.contains("///") }
-            #expect(comment.contains { $0.contains("<doc:/transferq/Troubleshooting>") }, "\(code)")
-        }
+        let transferCodes = try Self.linkedCodes(in: ["TransferCore/Errors/TransferError"])
+        #expect(transferCodes == Troubleshooting.transferSections.keys.map(\.rawValue).sorted())
+        let queueCodes = try Self.linkedCodes(in: ["TransferKit/Model/QueueError", "TransferControl/QueueError+Control"])
+        #expect(queueCodes == Troubleshooting.queueSections.keys.map(\.rawValue).sorted())
+    }
+
+    /// Returns the sorted names of the error codes whose doc comments link to *Troubleshooting*.
+    private static func linkedCodes(in files: [String]) throws -> [String] {
+        let lines = try files.flatMap { try String(contentsOfFile: "Sources/\($0).swift", encoding: .utf8).split(separator: "\n") }
+        return lines.indices.compactMap { index -> String? in
+            guard let code = lines[index].firstMatch(of: /static let (\w+) =/) else { return nil }
+            let comment = lines[..<index].reversed().prefix { $0.contains("///") }
+            return comment.contains { $0.contains("<doc:/transferq/Troubleshooting>") } ? String(code.1) : nil
+        }.sorted()
     }
 
     /// The section to which an error refers explains the error's message.

@@ -84,6 +84,19 @@ import TransferKit
         #expect(total.fraction == 1)
     }
 
+    /// Each session has the largest permitted size.
+    @Test func limitsSumsOfLargestSessions() {
+        var total = RunTotal()
+        let (ids, size) = ((0..<9).map { _ in SessionID() }, FileSize.sessionMaximum)
+        for id in ids { total.expect(id, figures(size)) }
+        #expect(sums(total) == [0, .max, 0, 9])
+        for id in ids { total.complete(id, figures(size, sent: size)) }
+        #expect(sums(total) == [.max, .max, 9, 9])
+        #expect(total.fraction == 1)
+        for id in ids { total.exclude(id) }
+        #expect(sums(total) == [0, 0, 0, 0])
+    }
+
     /// Bytes that are sent again after a restart count only once.
     @Test func countsBytesOfRestartedSessionOnce() {
         var total = RunTotal()

@@ -170,29 +170,51 @@ import TransferKit
         #expect(open.output.contains("chmod 700"))
     }
 
-    /// After a power failure, a folder exists only if its parent was synced. An existing storage folder needs this sync, too, because the
-    /// process that created it may have been killed before the sync.
-    @Test(arguments: [false, true]) func syncsParentOfStorageFolder(exists: Bool) async throws {
-        var program = try TransferQ()
+    /// Makes a program record which folders it syncs.
+    ///
+    /// - Returns: A function that returns whether the program has synced a folder.
+    private static func recordSyncs(of program: inout TransferQ) async throws -> (FilePath) throws -> Bool {
         let library = program.folder.path.appending("recorder.so")
         let recorder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Campaigns/sync-recorder.c").path
         let words = ["cc", "-shared", "-fPIC", "-o", library.string, recorder, "-ldl", "-pthread"]
         let compiled = try await program.start("/usr/bin/env", words.map { Array($0.utf8) }).result()
         try #require(compiled.status == 0, "\(compiled.testDescription)")
-        let parent = program.folder.path.appending("outer")
-        let (store, records) = (parent.appending("store"), program.folder.path.appending("records"))
-        let made = exists ? [records, store] : [records]
-        for folder in made { try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true) }
-        if exists { try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: store.string) }
+        let records = program.folder.path.appending("records")
+        try FileManager.default.createDirectory(atPath: records.string, withIntermediateDirectories: true)
         program.environment = [
             "LD_PRELOAD": library.string, "POWERLOSS_ROOTS": program.folder.path.string, "POWERLOSS_RECORDS": records.string,
             "POWERLOSS_STOP": "0",
         ]
-        try await program.succeed("list", "--store", store.string)
-        let names = try FileManager.default.contentsOfDirectory(atPath: records.string)
-        for folder in exists ? [parent, store] : [program.folder.path, parent, store] {
+        return { folder in
             let number = try #require(try FileManager.default.attributesOfItem(atPath: folder.string)[.systemFileNumber])
-            #expect(names.contains { $0.hasPrefix("d.\(number).") }, "\(folder) was not synced: \(names)")
+            return try FileManager.default.contentsOfDirectory(atPath: records.string).contains { $0.hasPrefix("d.\(number).") }
         }
+    }
+
+    /// After a power failure, a folder exists only if its parent was synced. Existing folders need this sync, too, because the process that
+    /// created them may have been killed before the sync.
+    @Test(arguments: [false, true]) func syncsParentsOfStorageFolder(exists: Bool) async throws {
+        var program = try TransferQ()
+        let isSynced = try await Self.recordSyncs(of: &program)
+        let parent = program.folder.path.appending("outer")
+        let store = parent.appending("store")
+        if exists {
+            try FileManager.default.createDirectory(atPath: store.string, withIntermediateDirectories: true)
+            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: store.string)
+        }
+        try await program.succeed("list", "--store", store.string)
+        for folder in [program.folder.path, parent, store] { #expect(try isSynced(folder), "\(folder)") }
+    }
+
+    /// The command creates the folder for the downloads, which must not disappear after a power failure.
+    @Test(arguments: ["new", "existing"]) func syncsParentOfDownloadFolder(name: String) async throws {
+        var program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "http+put://127.0.0.1:9/in/")
+        let isSynced = try await Self.recordSyncs(of: &program)
+        let parent = program.folder.path.appending("outer")
+        try FileManager.default.createDirectory(atPath: parent.appending("existing").string, withIntermediateDirectories: true)
+        try await program.succeed("download", "studio", "a", "--to", "outer/\(name)")
+        #expect(FileManager.default.fileExists(atPath: parent.appending(name).string))
+        #expect(try isSynced(parent))
     }
 }

@@ -183,19 +183,10 @@ import TransportTesting
         try await WebFixture.with {
             $0.limits.recentEvents = 4
         } _: { fixture in
-            let client = try fixture.client()
-            let id = try await fixture.add(1)[0]
-            let start = await fixture.queue.status().revision
             // The server has received events before the client asks for earlier ones.
-            let observer = try await EventReader(client, last: start)
-            for _ in 0..<20 {
-                try await fixture.queue.release(id)
-                try await fixture.queue.hold(id)
-            }
-            let end = await fixture.queue.status().revision
-            while try await observer.next().id != end {}
+            let (start, end, observer) = try await observeChanges(20, of: fixture)
             observer.disconnect()
-            let reader = try await EventReader(client, last: start)
+            let reader = try await EventReader(fixture.client(), last: start)
             var revisions: [UInt64] = []
             while revisions.last != end { revisions.append(try #require(try await reader.next().id)) }
             reader.disconnect()
@@ -253,6 +244,51 @@ import TransportTesting
         }
     }
 
+    /// The server has dropped events of the first store, so its oldest kept revision is higher than the revisions of the second store.
+    @Test(.timeLimit(.minutes(1)))
+    func `clients of a store that replaced a longer one get comments and new events`() async throws {
+        try await WebFixture.with {
+            ($0.limits.recentEvents, $0.limits.heartbeat) = (4, .milliseconds(20))
+        } _: { fixture in
+            let client = try fixture.client()
+            let observer = try await observeChanges(20, of: fixture).observer
+            await fixture.control.shutDownQueue()
+            try FileManager.default.removeItem(atPath: fixture.store.string)
+            let next = try await TransferQueue(storage: .folder(fixture.store), transports: [fixture.memory])
+            try await next.setRateLimit(5)
+            let control = try ControlServer(for: next, as: .application, logger: fixture.logger)
+            while try await observer.next().data["event"] as? String != "gap" {}
+            for (rate, sendsRevision) in [(Int64(6), false), (7, true)] {
+                let reader = try await EventReader(client, last: sendsRevision ? next.status().revision : nil)
+                try await reader.comment()
+                try await next.setRateLimit(rate)
+                for reader in [observer, reader] { #expect(try await reader.next().data["event"] as? String == "limitsChanged") }
+                reader.disconnect()
+            }
+            observer.disconnect()
+            await control.shutDownQueue()
+        }
+    }
+
+    /// Releases and holds a session, until the server has received the events.
+    ///
+    /// - Parameter count: Half of the number of events.
+    /// - Returns: The revisions before and after the events, and a client that has received them.
+    private func observeChanges(
+        _ count: Int, of fixture: WebFixture
+    ) async throws -> (start: UInt64, end: UInt64, observer: EventReader) {
+        let id = try await fixture.add(1)[0]
+        let start = await fixture.queue.status().revision
+        let observer = try await EventReader(fixture.client(), last: start)
+        for _ in 0..<count {
+            try await fixture.queue.release(id)
+            try await fixture.queue.hold(id)
+        }
+        let end = await fixture.queue.status().revision
+        while try await observer.next().id != end {}
+        return (start, end, observer)
+    }
+
     @Test func `progress of a running session arrives, and the end is never lost`() async throws {
         try await WebFixture.with { fixture in
             let reader = try await EventReader(fixture.client())
@@ -281,6 +317,28 @@ import TransportTesting
             while event.data["isReachable"] as? Bool != true { event = try await reader.next() }
             try await fixture.add(1)
             _ = try await reader.events(upTo: "added")
+            reader.disconnect()
+            await next.close()
+        }
+    }
+
+    @Test func `a client that needs the change log learns that the owner has exited, and then gets the events`() async throws {
+        try await WebFixture.with {
+            $0.limits.recentEvents = 4
+        } _: { fixture in
+            let (start, end, observer) = try await observeChanges(20, of: fixture)
+            await fixture.control.close()
+            while try await observer.next().name != "owner" {}
+            observer.disconnect()
+            let reader = try await EventReader(fixture.client(), last: start)
+            var event = try await reader.next()
+            #expect(event.name == "owner" && event.data["isReachable"] as? Bool == false)
+            let next = try ControlServer(for: fixture.queue, as: .application, logger: fixture.logger)
+            event = try await reader.next()
+            #expect(event.name == "owner" && event.data["isReachable"] as? Bool == true)
+            var revisions: [UInt64] = []
+            while revisions.last != end { revisions.append(try #require(try await reader.next().id)) }
+            #expect(revisions == Array(start + 1...end))
             reader.disconnect()
             await next.close()
         }

@@ -67,6 +67,10 @@ import TransportTesting
             await fixture.queue.waitUntilIdle()
             try await fixture.queue.stopAndWait()
             #expect(try await browser.get("/").body.contains("data-mode=\"stopped\">stopped<"))
+            while !row.contains("data-state=\"completed\"") {
+                row = try await browser.get("/").body.components(separatedBy: "<li class=\"row\"").last ?? ""
+            }
+            #expect(row.contains("<span>average "), "\(row)")
         }
     }
 

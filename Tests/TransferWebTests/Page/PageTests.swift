@@ -157,6 +157,61 @@ import TransportTesting
         }
     }
 
+    @Test func `a filter without matches offers all sessions of the view`() async throws {
+        try await WebFixture.with { fixture in
+            let (browser, _) = try await fixture.browser()
+            let ids = try await fixture.add(2)
+            try await fixture.queue.cancel(ids[0])
+            let source = try fixture.file("draft")
+            try await fixture.queue.saveDrafts([.upload(items: [TransferItem(source, as: "draft")], to: "a")])
+            for filter in ["name=unknown", "account=unknown", "tag=unknown"] {
+                let history = try await browser.get("/?view=history&\(filter)").body
+                #expect(!history.contains("No session has ended yet.") && history.contains("No ended session matches."), "\(filter)")
+                #expect(history.contains("<a href=\"/?view=history\">Show all ended sessions</a>"), "\(filter)")
+                let drafts = try await browser.get("/?view=drafts&\(filter)").body
+                #expect(!drafts.contains("There are no drafts.") && drafts.contains("No draft matches."), "\(filter)")
+                #expect(drafts.contains("<a href=\"/?view=drafts\">Show all drafts</a>"), "\(filter)")
+                let queue = try await browser.get("/?\(filter)").body
+                #expect(queue.contains("No session matches.") && queue.contains("<a href=\"/\">Show all sessions</a>"), "\(filter)")
+            }
+        }
+    }
+
+    @Test func `a page after the end of the list offers the first page`() async throws {
+        try await WebFixture.with { fixture in
+            let (browser, _) = try await fixture.browser()
+            let ids = try await fixture.add(2)
+            try await fixture.queue.cancel(ids[0])
+            let source = try fixture.file("draft")
+            try await fixture.queue.saveDrafts([.upload(items: [TransferItem(source, as: "draft")], to: "a")])
+            for (view, text) in [
+                ("", "The queue has no session from #5 on."), ("&view=history", "No session from #5 on matches."),
+                ("&view=drafts", "There are no more drafts."),
+            ] {
+                let page = try await browser.get("/?from=5&limit=100\(view)").body
+                let link = "<a href=\"/?from=0&amp;limit=100\(view.replacing("&", with: "&amp;"))\">Show the first page</a>"
+                #expect(page.contains(text) && page.contains(link), "\(view)")
+                #expect(!page.contains("The queue is empty.") && !page.contains("No session has ended yet."), "\(view)")
+            }
+        }
+    }
+
+    /// With a filter, the index of the previous page is unknown.
+    @Test func `a later page of matches links to the first page, and keeps the filter`() async throws {
+        try await WebFixture.with { fixture in
+            let (browser, _) = try await fixture.browser()
+            let ids = try await fixture.add(12) { $0 % 3 == 0 ? "match" : "other" }
+            let first = try await browser.get("/?name=match&state=held,failed&limit=2").body
+            let link = try #require(first.firstMatch(of: #/<a href="(?<target>[^"]*)">Next</a>/#), "\(first)")
+            let target = String(link.output.target).replacing("&amp;", with: "&")
+            #expect(target == "/?from=4&limit=2&state=failed%2Cheld&name=match")
+            let second = try await browser.get(target).body
+            #expect(ids.indices.filter { second.contains("data-id=\"\(ids[$0])\"") } == [6, 9])
+            #expect(second.contains("<a href=\"/?from=0&amp;limit=2&amp;state=failed%2Cheld&amp;name=match\">First page</a>"))
+            #expect(!second.contains(">Previous</a>"))
+        }
+    }
+
     @Test func `the page is one document with a short script and a style sheet, and needs no other server`() async throws {
         try await WebFixture.with { fixture in
             let (browser, _) = try await fixture.browser()
@@ -234,7 +289,7 @@ import TransportTesting
                 pages += 1
                 #expect(!page.contains("No session has ended yet."))
                 if page.contains("data-id=\"\(ids[24])\"") { break }
-                #expect(page.contains("No session matches among"), "\(page)")
+                #expect(page.contains("No session from #\((pages - 1) * 10) to #\(pages * 10 - 1) matches."), "\(page)")
                 let link = try #require(page.firstMatch(of: #/<a href="(?<target>[^"]*)">Next</a>/#), "\(page)")
                 path = String(link.output.target).replacing("&amp;", with: "&")
             }
