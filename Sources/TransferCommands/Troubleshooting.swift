@@ -40,7 +40,7 @@ package enum Troubleshooting {
 
     private static func reference(to section: String) -> String { "See \(location), \"\(section)\"." }
 
-    /// Where the user finds the article.
+    /// The location of the article, for messages: its installed path, or its path in the repository.
     static let location = articleLocation(for: AgentLaunch.executable)
 
     /// The path of the article that is installed with a program, such as `/usr/share/doc/transferq/Troubleshooting.md` for `/usr/bin/transferq`; the

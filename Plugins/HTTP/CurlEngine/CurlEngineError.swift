@@ -30,7 +30,7 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
         package static let proxyRefused = Kind(rawValue: "proxyRefused")
         /// The connection broke before the response was complete.
         package static let connectionLost = Kind(rawValue: "connectionLost")
-        /// A reused connection broke after the request was sent, before any byte of the response arrived. The server may have acted on the
+        /// The connection broke while or after the request was sent, before any byte of the response arrived. The server may have acted on the
         /// request.
         package static let outcomeUnknown = Kind(rawValue: "outcomeUnknown")
         /// The server rejects `Expect: 100-continue` (417, RFC 9110, section 15.5.18). It did not act on the request.

@@ -8,7 +8,7 @@ public enum TUSExtension: String, CaseIterable, Hashable, Sendable {
     case creationDeferLength = "creation-defer-length"
     /// The removal of unfinished uploads. Without this extension, they remain until they expire.
     case termination
-    /// The expiry of unfinished uploads. The server decides, and reports the time with each upload, so this name has no effect.
+    /// The expiry of unfinished uploads. The server decides when an upload expires, and reports the date, so listing this extension has no effect.
     case expiration
     /// Checksums in a header, for sessions with the verification `checksum`.
     case checksum

@@ -1,6 +1,6 @@
 /// Transfers the bytes of files to and from one kind of server.
 ///
-/// A transport is responsible for the byte loop, the negotiation of offsets, and its connections. The queue is responsible for sessions, order,
+/// A transport is responsible for moving the bytes, the negotiation of offsets, and its connections. The queue is responsible for sessions, order,
 /// retries, rate limits, stall detection and storage. A transport is therefore small, and keeps no state of a file between attempts. Such state
 /// belongs in a ``Checkpoint``.
 ///

@@ -45,7 +45,7 @@ struct SourceReader: Sendable {
         }
     }
 
-    /// Compares the open file with the identity that the queue recorded.
+    /// Checks that the open file still has the recorded identity. Growing sources are not checked.
     func verifyUnchanged() async throws {
         try await Self.onQueue { [descriptor, source] in try Self.compare(descriptor, with: source) }
     }

@@ -72,7 +72,7 @@ private struct Ticket: Codable, Sendable {
     // END
 }
 
-/// Replaces the table of a user interface.
+/// A stand-in for a table view.
 @MainActor private final class Table {
     func insertRows(at indices: Range<Int>) {}
     func deleteRows(at indices: [Int]) {}

@@ -6,8 +6,8 @@ import TransportTesting
 
 @testable import TransferKit
 
-/// A store with rows in each table. SQLite's checks are removed, so its columns accept values of any type. The store can therefore contain the
-/// same values as a damaged file. It is created once, and its original rows are restored before each input.
+/// A store with rows in each table. `STRICT` and `NOT NULL` are removed, so most columns accept nulls and values of any
+/// type. The store can therefore contain the same values as a damaged file. It is created once, and its original rows are restored before each input.
 struct DamagedStore: Sendable {
     struct Column: Sendable {
         var table: String

@@ -8,7 +8,7 @@ import TransferKit
 import TransferWeb
 import TransportTesting
 
-/// Sessions in quarantine, and a server in the process of the queue.
+/// Sessions in quarantine, and a web server that runs in the queue's process.
 @Suite struct QuarantineResourceTests {
     @Test func `sessions in quarantine are listed, retried and removed`() async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("transferkit-\(UUID().uuidString)")

@@ -52,7 +52,7 @@ import TransportTesting
         let client = WebClient(port: try await port(log), token: token)
         #expect(try await client.get("/api/v1/queue").status == 200)
         program.kill()
-        // The server stops as soon as the agent's end of its standard input is closed.
+        // The web server stops when its standard input closes, because the agent holds the other end of the pipe.
         while (try? await client.get("/api/v1/queue")) != nil {}
     }
 

@@ -87,7 +87,7 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// A server without types, with members that it does not describe, and with a removed member.
+    /// Members with only an error status, a removed member (404), and a file without a size.
     @Test func guessesUnreportedKinds() async throws {
         let status = { (name: String, status: Int) in
             "<D:response><D:href>\(TestListing.path)\(name)</D:href><D:status>HTTP/1.1 \(status) X</D:status></D:response>"

@@ -44,7 +44,7 @@ extension FleetTransaction {
         return count < 1 || isTooLong || overflows ? nil : (last + positionGap, positionGap)
     }
 
-    /// Gives all sessions new positions, so that `count` sessions fit between each two of them.
+    /// Gives all sessions new positions, so that `count` sessions fit between any two neighbours.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest` if there are not enough positions.
     private func renumber(for count: Int) throws {

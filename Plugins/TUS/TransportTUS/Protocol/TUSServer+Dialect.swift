@@ -18,7 +18,7 @@ struct KnownDialect: Sendable {
 extension TUSServer {
     /// Returns the version of the IETF's protocol for new uploads at an endpoint that prefers tus; nil to use tus.
     ///
-    /// - Parameter features: The server's features according to tus.
+    /// - Parameter features: The features in the server's response to the `OPTIONS` request of tus.
     func dialect(for features: TUSFeatures) async throws -> Dialect? {
         guard !features.isDeclared else { return nil }
         if let known = profiles.dialect(of: address) { return known.dialect }

@@ -37,14 +37,14 @@ extension PatchLoop {
         headers["Want-Repr-Digest"] = Checksum.wantedDigest
     }
 
-    /// Saves that the next request completes the upload.
+    /// Records that the upload may be complete, because the next request completes it.
     mutating func willComplete() async throws {
         resource.mayHaveBeenComplete = await record[slot].mayBeComplete
         guard resource.mayHaveBeenComplete != true else { return }
         try await record.save { [slot] in $0[slot].mayBeComplete = true }
     }
 
-    /// Saves that the last request did not complete the upload, because its content was not sent completely.
+    /// Restores the earlier value of `mayBeComplete`, because the content of the last request was not sent completely.
     func cannotBeComplete() async throws {
         try await record.save { [slot, resource] in $0[slot].mayBeComplete = resource.mayHaveBeenComplete }
     }
@@ -62,7 +62,7 @@ extension PatchLoop {
         }
     }
 
-    /// Reads the state of the upload from the response to `HEAD`.
+    /// Reads the upload's state from the response to a `HEAD`, or from a 409 response that contains the offset.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server lost confirmed bytes, or completed the upload with
     ///   another size.
@@ -145,7 +145,8 @@ extension PatchLoop {
             try await record.save { $0 = TUSCheckpoint() }
             throw answer.rejectionOfWholeFile
         }
-        // After a server error, the server may have completed the upload. Another rejection only shows that this request did not complete it.
+        // After a server error, the server may have completed the upload. Any other rejection proves that this
+        // request did not complete the upload. An earlier request may have.
         if completes, answer.status < 500 { await record.setMayBeComplete(resource.mayHaveBeenComplete, of: slot) }
         if let named = answer.namedVersion(among: Dialect.ietfVersions), named.version != server.dialect.version,
             conflicts < Self.maximumConflicts

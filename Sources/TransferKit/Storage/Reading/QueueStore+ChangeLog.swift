@@ -62,7 +62,7 @@ extension QueueStore {
 
     // MARK: Reading
 
-    /// Returns the number of the last stored event, or 0.
+    /// Returns the revision of the last stored event, or 0.
     package func lastRevision() async throws -> UInt64 {
         try await read { db in UInt64(clamping: try Int64.fetchOne(db, sql: "SELECT max(revision) FROM event") ?? 0) }
     }

@@ -51,7 +51,7 @@ extension Spool {
         try sync(folder)
     }
 
-    /// Returns the size of a stream's file, and whether the stream is complete. Blocks.
+    /// Returns the size of a stream's file, and whether the stream is complete. The size is nil if there is no regular file with that name. Blocks.
     func sizeOfStream(_ name: Data) -> (Int64?, isComplete: Bool) {
         var found = stat()
         guard let path = path(of: name), unsafe path.withPlatformString({ unsafe lstat($0, &found) }) == 0,

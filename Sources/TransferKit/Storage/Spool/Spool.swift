@@ -9,7 +9,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// The files with the in-memory data and the streams of apps, and with copies of local files. Only the user who owns the storage folder can
+/// The folder of files that hold data items, streams and copies of local files. Only the user who owns the storage folder can
 /// read them.
 ///
 /// A file with in-memory data, or a copy, is synced to disk before the commit of its session. The file is deleted after the commit that

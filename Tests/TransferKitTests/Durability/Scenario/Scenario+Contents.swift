@@ -117,7 +117,7 @@ extension Scenario {
         Step("complete the first session", isGradual: true) { stage in
             stage.server.open("f1-after")
             try await stage.server.reached("f2-before")
-            // The session sends files while it reads its folder. The next steps compare its files.
+            // Wait until the whole folder has been read, because the next steps compare the files of the session.
             try await stage.wait { sessions in sessions.contains { $0.name == "f2" && $0.statistics.bytesTotal != nil } }
         },
         Step("hold the second session while it runs") { stage in
