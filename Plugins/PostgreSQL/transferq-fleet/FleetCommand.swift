@@ -25,7 +25,7 @@ struct FleetCommand: ParsableCommand {
     private struct SetupOutput: Encodable {
         /// `created`, `migrated` or `current`.
         var result: String
-        /// The version of the tables before; omitted if there was no fleet.
+        /// The version of the tables before; omitted if they were not migrated.
         var previousVersion: Int64?
         /// The version of the tables now.
         var version: Int64
@@ -91,7 +91,8 @@ struct FleetCommand: ParsableCommand {
                 ("migrated", "Migrated the fleet's tables from version \(previous) to version \(setup.version).")
             }
         guard json else { return text }
-        return try Self.json(SetupOutput(result: result, previousVersion: setup.previousVersion, version: setup.version))
+        let previous = setup.previousVersion == setup.version ? nil : setup.previousVersion
+        return try Self.json(SetupOutput(result: result, previousVersion: previous, version: setup.version))
     }
 
     private static func json(_ value: some Encodable) throws -> String {

@@ -9,14 +9,18 @@ final class RemainingPart: Sendable {
 
     /// The classes of errors with which a session can fail. After other errors, the account or the session waits, or the upload restarts in a
     /// new part file.
-    private static let failureClasses: Set<FailureClass> = [
-        .transient, .unreachable, .remoteFull, .unsupported, .protocolViolation, .permanent, .sourceLost,
-    ]
+    private let failureClasses: Set<FailureClass>
 
     /// Starts with the part file of the attempt's checkpoint, because the attempt may fail before it reaches the server.
     init(of attempt: FileAttempt) {
         endpoint = attempt.endpoint
         var known: [UInt8]?
+        var failureClasses: Set<FailureClass> = [.transient, .unreachable, .remoteFull]
+        // The error of a stream's producer must reach the app unchanged.
+        if case .upload(let source) = attempt.payload, source.growth == nil {
+            failureClasses.formUnion([.unsupported, .protocolViolation, .permanent, .sourceLost])
+        }
+        self.failureClasses = failureClasses
         if case .upload = attempt.payload { known = attempt.checkpoint.flatMap { UploadCheckpoint($0) }?.existingPart }
         path = Locked(known)
     }
@@ -32,7 +36,7 @@ final class RemainingPart: Sendable {
     /// Returns an error with the path of the part file as a part of its cause. Returns the error itself if there is no part file, or if the
     /// error has another class.
     func named(in error: any Error) -> any Error {
-        guard var error = error as? TransferError, Self.failureClasses.contains(error.failureClass), let part = path.withLock({ $0 }),
+        guard var error = error as? TransferError, failureClasses.contains(error.failureClass), let part = path.withLock({ $0 }),
             let address = try? SFTPAddress(endpoint)
         else { return error }
         let location = "unfinished part file at \(address.serverName): \(String(decoding: part, as: UTF8.self))"
