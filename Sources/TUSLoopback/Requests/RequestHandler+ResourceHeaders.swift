@@ -73,7 +73,8 @@ extension RequestHandler {
         try sha256(in: "Content-Digest", of: exchange).map { .header($0) }
     }
 
-    /// Returns the SHA-256 in a header with a dictionary of checksums (RFC 9530, section 2); nil if there is none. Ignores other algorithms.
+    /// Returns the SHA-256 in a header with a dictionary of checksums (RFC 9530, section 2). Ignores other algorithms, and returns nil if
+    /// the dictionary has no SHA-256.
     func sha256(in name: String, of exchange: Exchange) throws(ErrorResponse) -> TUSChecksum? {
         var checksum: TUSChecksum?
         for member in exchange[name]?.split(separator: ",") ?? [] {

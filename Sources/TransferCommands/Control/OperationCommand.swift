@@ -87,7 +87,7 @@ extension OperationCommand {
     }
 
     private static func report(_ refusals: [QueueError]) throws {
-        if refusals.count == 1 { throw refusals[0] }
+        if refusals.count == 1 { throw CommandFailure(.rejected, CommandLineProgram.explanation(of: refusals[0]).message) }
         guard refusals.isEmpty else { throw CommandFailure(.rejected, refusals.map(\.message).joined(separator: "\n")) }
     }
 }

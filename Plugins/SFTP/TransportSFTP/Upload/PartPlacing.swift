@@ -18,7 +18,7 @@ struct PartPlacing: Sendable {
 
     // MARK: Existing files
 
-    /// Returns the attributes of the file with the final name; nil if there is none, or if the policy never replaces it.
+    /// Returns the attributes of the file with the final name. Returns nil if no file has this name, or if the policy never replaces a file.
     func existingFile() async throws -> FileAttributes? {
         policy == .rename ? nil : try await client.attributesIfThere(paths.final)
     }
