@@ -46,19 +46,6 @@ extension EndpointResponse {
         }
     }
 
-    /// The error for a server that reports success before it can have received the whole request.
-    ///
-    /// - Parameters:
-    ///   - accepted: The number of bytes of the body that the server can have received.
-    ///   - length: The length of the request's body in bytes; nil for a stream that has not ended.
-    func earlySuccess(after accepted: Int64, of length: Int64? = nil, _ failureClass: FailureClass) -> TransferError {
-        let received = length.map { "\(accepted) of \($0) bytes" } ?? "\(accepted) bytes of a stream that has not ended"
-        return error(
-            failureClass, .invalidResponse,
-            "reports success after \(received), so it can't have the whole file; check that the service at this address stores the files that "
-                + "it receives")
-    }
-
     /// The error for an address that does not accept files. Retrying does not help, but another endpoint may accept the file, unless the
     /// URL was given for this file.
     private func misplaced(isGivenURL: Bool) -> TransferError {
@@ -105,7 +92,7 @@ extension EndpointResponse {
         case 400 where response.requiresTLS:
             error(.unsupported, .notThisProtocol, "requires TLS on this port; change http to https in the address")
         case 401: credentialsRefused
-        // The request had no credentials, or the server accepted the same credentials before, so it forbids only this file.
+        // The request had no credentials, or the server accepted the same credentials before, so the server forbids only this file.
         case 403 where !sentCredentials || credentialsWereAccepted:
             error(.permanent, .forbidden, "does not allow this \(request); if its URL is signed, the signature may have expired")
         case 403: credentialsRefused
@@ -113,6 +100,7 @@ extension EndpointResponse {
         }
     }
 
+    /// The error for a redirect that the client did not follow.
     private func redirected(_ request: String) -> TransferError {
         guard let target = response.location.flatMap(Origin.init) else {
             return error(
@@ -140,6 +128,7 @@ extension EndpointResponse {
                 + "the account's setting origins")
     }
 
+    /// The error for rejected or missing credentials.
     private var credentialsRefused: TransferError {
         error(
             .credentials, .credentialsRejected,

@@ -14,6 +14,7 @@ package struct EndpointResponse: Sendable {
     package let method: String
     /// The origin that sent the response, after redirects.
     package let origin: Origin
+    /// The time from the start of the request to the end of the response.
     package let latency: Duration
     /// Values of the request that errors and receipts must not repeat.
     package let secrets: [String]
@@ -22,7 +23,7 @@ package struct EndpointResponse: Sendable {
     /// Whether the request was sent without the account's credentials or the app's header hook, because its origin is not trusted, or it was
     /// redirected to another origin.
     package let withheldCredentials: Bool
-    /// Whether the server accepted the same credentials before this request.
+    /// Whether the server had accepted the same credentials before this request.
     package let credentialsWereAccepted: Bool
     /// The words after "The proxy" in a message about the proxy, which may have sent the response; nil if there is no proxy.
     package let proxyDescription: String?
@@ -71,7 +72,20 @@ package struct EndpointResponse: Sendable {
         error(.credentials, .credentialsRejected, "does not accept the client certificate, or requires one")
     }
 
-    /// Creates an error from this response.
+    /// The error for a server that reports success before it can have received the whole request.
+    ///
+    /// - Parameters:
+    ///   - accepted: The number of bytes of the body that the server can have received.
+    ///   - length: The length of the request's body in bytes; nil for a stream that has not ended.
+    package func earlySuccess(after accepted: Int64, of length: Int64? = nil, _ failureClass: FailureClass) -> TransferError {
+        let received = length.map { "\(accepted) of \($0) bytes" } ?? "\(accepted) bytes of a stream that has not ended"
+        return error(
+            failureClass, .invalidResponse,
+            "reports success after \(received), so it can't have the whole file; check that the service at this address stores the files that "
+                + "it receives")
+    }
+
+    /// Creates an error from this response. For a 429 or 503, the error contains the delay that the server asks for.
     ///
     /// - Parameters:
     ///   - subject: The sender of the response; nil for the server.

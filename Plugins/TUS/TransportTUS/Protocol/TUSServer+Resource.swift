@@ -6,7 +6,8 @@ import TransportSupport
 
 /// Requests of the IETF's protocol.
 extension TUSServer {
-    /// The URL to which a file is sent.
+    /// Returns the URL for creating the upload of a file: the address or, with the method `PUT`, the file's name below the address. A creation
+    /// URL of the attempt stays unchanged.
     func target(of path: RemotePath) -> String {
         guard options.creationMethod == .put, !hasCreationURL, var components = URLComponents(string: address) else {
             return address
@@ -58,6 +59,16 @@ extension TUSServer {
 }
 
 extension TUSResponse {
+    /// Rejects a success that arrived before the whole content of the request was sent.
+    ///
+    /// - Parameters:
+    ///   - count: The number of bytes of the content.
+    ///   - failureClass: The class of the error.
+    func checkSent(_ count: Int64, _ failureClass: FailureClass) throws(TransferError) {
+        let accepted = response.sent.accepted
+        guard accepted == count else { throw endpointResponse.earlySuccess(after: accepted, of: count, failureClass) }
+    }
+
     /// The checksum of the whole file according to the server (RFC 9530, "Repr-Digest").
     var reportedDigest: Checksum? { Checksum(["Repr-Digest": response.headers["Repr-Digest"] ?? ""], isWhole: false) }
 }

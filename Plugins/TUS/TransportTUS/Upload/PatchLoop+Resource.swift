@@ -37,7 +37,7 @@ extension PatchLoop {
         headers["Want-Repr-Digest"] = Checksum.wantedDigest
     }
 
-    /// Records that the upload may be complete, because the next request completes it.
+    /// Saves, before the next request, that this request may complete the upload.
     mutating func willComplete() async throws {
         resource.mayHaveBeenComplete = await record[slot].mayBeComplete
         guard resource.mayHaveBeenComplete != true else { return }
@@ -102,6 +102,10 @@ extension PatchLoop {
 
     /// Handles the response to a `PATCH` if the IETF's protocol differs from tus.
     ///
+    /// - Parameters:
+    ///   - offset: The offset at which the request started.
+    ///   - count: The number of bytes of the request's content.
+    ///   - completes: Whether the request completes the upload.
     /// - Returns: The server's offset; nil if the response means the same as in tus.
     mutating func settle(
         _ answer: TUSResponse, from offset: Int64, count: Int64, _ completes: Bool, _ checksum: RequestChecksum
@@ -113,6 +117,7 @@ extension PatchLoop {
         rejectedSince = nil
         if completes {
             if try await completesUpload(answer, at: end) {
+                try answer.checkSent(count, .protocolViolation)
                 resource.isClosed = true
                 resource.finalAnswer = answer
                 contentHash = checksum.whole
@@ -136,6 +141,7 @@ extension PatchLoop {
         return current
     }
 
+    /// Handles the rejection of a `PATCH` if the IETF's protocol differs from tus.
     private mutating func settleFailure(_ answer: TUSResponse, at offset: Int64, count: Int64, _ completes: Bool) async throws -> Int64? {
         if completes, count == 0, answer.problem?.kind == .completedUpload {
             resource.isClosed = true
@@ -145,8 +151,8 @@ extension PatchLoop {
             try await record.save { $0 = TUSCheckpoint() }
             throw answer.rejectionOfWholeFile
         }
-        // After a server error, the server may have completed the upload. Any other rejection proves that this
-        // request did not complete the upload. An earlier request may have.
+        // After a server error, the server may have completed the upload. Any other rejection proves that this request did not complete
+        // the upload, but an earlier request may have completed it.
         if completes, answer.status < 500 { await record.setMayBeComplete(resource.mayHaveBeenComplete, of: slot) }
         if let named = answer.namedVersion(among: Dialect.ietfVersions), named.version != server.dialect.version,
             conflicts < Self.maximumConflicts
@@ -167,7 +173,7 @@ extension PatchLoop {
         return current
     }
 
-    /// Whether a successful response to a request that completes the upload comes from the resource that processed the file.
+    /// Returns whether a successful response to a request that completes the upload comes from the resource that processed the file.
     private mutating func completesUpload(_ answer: TUSResponse, at end: Int64) async throws -> Bool {
         if let isComplete = answer.isComplete { return isComplete }
         guard server.dialect.ietf?.declaresCompletion == true else { return answer.offset.map { $0 >= end } ?? true }

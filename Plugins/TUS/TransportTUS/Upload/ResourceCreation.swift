@@ -7,8 +7,8 @@ import TransportSupport
 
 /// The request that creates an upload with the IETF's protocol: with the whole content, or without any.
 struct ResourceCreation {
-    /// The maximum size in bytes of small content. For small content, the checkpoint records the possible completion before the request; for
-    /// larger content, only before the last byte (``CompletionGate``).
+    /// The maximum size in bytes of small content. For small content, the transport saves before the request that the upload may be complete; for
+    /// larger content, it saves this only before the last byte (``CompletionGate``).
     private static let smallSize: Int64 = 1 << 20
 
     /// The result of a creation for which ``send(withContent:)`` throws no error.
@@ -109,6 +109,8 @@ struct ResourceCreation {
     }
 
     /// Saves the upload's URL and confirmed bytes as soon as the server reports them.
+    ///
+    /// - Throws: A ``TransferError`` if the endpoint does not trust the URL, if the URL changes, or if the server's limits exclude the file.
     private func process(_ report: InterimWatch.Report) async throws {
         interims.withLock { $0 = report }
         if let other = report.otherVersion {
@@ -139,6 +141,7 @@ struct ResourceCreation {
                 + "server's operator.")
     }
 
+    /// Handles a request without a final response.
     private func settleInterruption(_ error: CurlEngineError, withContent: Bool, count: Int64) async throws -> Result {
         record.reportSent(error.sent.accepted, of: .whole)
         let failure = server.client.transferError(error, at: url, isEndpoint: true)
@@ -160,11 +163,12 @@ struct ResourceCreation {
                 checkpoint.whole.unanswered = UnansweredRequest(offset: 0, accepted: error.sent.accepted, hasObservedEnd: true)
             }
         }
-        // A proxy may have passed on the interim response as the final one.
+        // A proxy may have forwarded the interim response as if it were the final one.
         if !withContent, failure.failureClass == .transient, let url = await record[.whole].url { return .open(url: url, offset: nil) }
         throw failure
     }
 
+    /// Handles the final response.
     private func settle(_ answer: TUSResponse, withContent: Bool, count: Int64) async throws -> Result {
         let location = answer.isComplete == true ? nil : answer.location
         guard answer.isSuccess else { return try await settleFailure(answer, withContent: withContent) }
@@ -178,6 +182,7 @@ struct ResourceCreation {
         let hasInterims = interims.withLock { $0.location != nil || $0.offset != nil || $0.limits != nil || $0.otherVersion != nil }
         if !withContent { server.profiles.learn(of: server.address) { $0.sendsNoInterimResponses = !hasInterims } }
         if withContent, isComplete(answer, count: count) {
+            try answer.checkSent(count, .permanent)
             await record.complete(count, of: .whole, url: nil)
             return .complete(answer)
         }
@@ -192,18 +197,20 @@ struct ResourceCreation {
         }
         let offset = answer.offset ?? (withContent ? nil : 0)
         await record.setMayBeComplete(nil, of: .whole)
-        if let offset, offset > count { throw server.implausibleOffset(offset, sent: count) }
+        let sent = min(count, answer.response.sent.read)
+        if let offset, offset > sent { throw server.implausibleOffset(offset, sent: sent) }
         try await record.confirm(max(offset ?? 0, await record[.whole].confirmed ?? 0), of: .whole, expires: answer.expires, url: url)
         return .open(url: url, offset: offset)
     }
 
-    /// Whether the resource to which the content was sent has processed it.
+    /// Returns whether the resource to which the content was sent has processed the content.
     private func isComplete(_ answer: TUSResponse, count: Int64) -> Bool {
         if let isComplete = answer.isComplete { return isComplete }
         // The upload resource may have kept less than was sent.
         return answer.offset.map { $0 >= count } ?? true
     }
 
+    /// Handles a rejection.
     private func settleFailure(_ answer: TUSResponse, withContent: Bool) async throws -> Result {
         if withContent, answer.isComplete == true {
             try await record.save { $0 = TUSCheckpoint() }
