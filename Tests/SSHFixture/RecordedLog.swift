@@ -1,7 +1,7 @@
 import Locking
 package import Logging
 
-/// A log handler whose records a test can read.
+/// A log handler that stores messages for a test.
 package struct RecordedLog: LogHandler {
     private let records = Locked<[(level: Logger.Level, message: String, metadata: [String: String])]>([])
     package var metadata: Logger.Metadata = [:]

@@ -10,7 +10,7 @@ extension SSHServerProcess {
     /// Starts the server, and returns once it accepts connections. Blocks.
     ///
     /// - Returns: The server, or nil if another process has taken the port.
-    static func start(_ configuration: URL, log: URL, preload: URL?, port: UInt16) throws -> GuardedProcess? {
+    static func start(_ configuration: URL, log: URL, preload: URL?) throws -> GuardedProcess? {
         try? FileManager.default.removeItem(at: log)
         // sshd requires its absolute path, because it executes itself again for each connection.
         let process = try GuardedProcess(

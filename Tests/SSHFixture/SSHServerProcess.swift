@@ -81,7 +81,7 @@ package final class SSHServerProcess: Sendable {
                 + hostKeys.map { "HostKey \(folder.path)/host_\($0.rawValue)" } + programs.map { "Subsystem \($0) \($1)" }
             let file = folder.appending(path: "sshd_config")
             try Data(lines.joined(separator: "\n").appending("\n").utf8).write(to: file)
-            if let process = try Self.start(file, log: folder.appending(path: "log"), preload: preload, port: port) {
+            if let process = try Self.start(file, log: folder.appending(path: "log"), preload: preload) {
                 self.port = port
                 self.process = Locked(process)
                 self.preload = preload
@@ -148,7 +148,7 @@ package final class SSHServerProcess: Sendable {
             for _ in 0..<1_000 {
                 // A connection of another process may temporarily use this port as its local port.
                 let process = try Self.start(
-                    folder.appending(path: "sshd_config"), log: folder.appending(path: "log"), preload: preload, port: port)
+                    folder.appending(path: "sshd_config"), log: folder.appending(path: "log"), preload: preload)
                 if let process { return process }
             }
             throw DidNotStart(description: "sshd can't listen on port \(port) again, because another process uses it.")

@@ -112,7 +112,7 @@ struct ChecksumTests {
             attempt.cancel()
             await #expect(throws: CancellationError.self) { try await attempt.value }
             shell.release()
-            // Output without results means that the server can't compute checksums, so the file is read back.
+            // Output without results means that the server can't compute checksums, so the transport reads the file back.
             #expect(try await transfer.upload(source).warnings.count == 1)
         }
     }

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Reports the progress of a download. Never reports a lower number than before. Can be used from any thread.
+/// Reports the progress of a download. Never reports a lower number than before. All methods can be called from any thread.
 final class DownloadProgress: Sendable {
     private let reporter: AttemptReporter
     private let state: Locked<(sent: Int64, confirmed: Int64)>
@@ -36,8 +36,9 @@ final class DownloadProgress: Sendable {
 }
 
 extension AttemptReporter {
-    /// Waits until the rate limits allow at least one byte. Returns the number of bytes to transfer now, at most `limit`.
+    /// Waits until the rate limits allow at least one byte.
     ///
+    /// - Returns: The number of bytes to transfer now, from 1 to `limit`.
     /// - Throws: `CancellationError`.
     func awaitAllowance(upTo limit: Int64) async throws -> Int64 {
         while true {

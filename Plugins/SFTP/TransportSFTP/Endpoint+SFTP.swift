@@ -4,8 +4,8 @@ extension Endpoint {
     /// Creates an endpoint for ``SFTPTransport``.
     ///
     /// - Parameters:
-    ///   - address: `sftp://user@host:port/folder/`. The folder is absolute on the server; a folder that begins with `/~/` is relative to the
-    ///     account's start folder. The default user is the user of this process, and the default port is 22.
+    ///   - address: `sftp://user@host:port/folder/`. The folder is absolute on the server. A folder that begins with `/~/` is relative to
+    ///     the account's start folder, usually the home folder. The default user is the user of this process, and the default port is 22.
     ///   - credentials: A credential of the kind `password` is also the response to the server's prompts (keyboard-interactive). A
     ///     credential of the kind `keyPassphrase` decrypts the private keys in ``SFTPOptions/identities``, and one of the kind
     ///     `proxyPassword` is for the proxy. The transport rejects other kinds.

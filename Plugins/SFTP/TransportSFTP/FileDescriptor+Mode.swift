@@ -25,8 +25,8 @@ extension FileDescriptor {
     /// The permissions that the owner needs to open a part file again.
     private static let ownerBits: UInt32 = 0o600
 
-    /// Sets the permissions of a complete part file. The owner can still read and write the file, so that the next attempt can open it if this
-    /// process is killed.
+    /// Sets the permissions of a complete part file, and also lets the owner read and write it. If this process is killed, the next attempt
+    /// can then open the file.
     ///
     /// - Returns: Whether the system allowed it.
     func changePart(mode: UInt32) -> Bool { change(mode: mode | Self.ownerBits) }
@@ -34,7 +34,7 @@ extension FileDescriptor {
     /// Removes the owner's permissions that ``changePart(mode:)`` added. Does not change a file whose permissions were changed since then.
     ///
     /// - Parameter mode: The same value as for ``changePart(mode:)``.
-    /// - Returns: Whether the system allowed it, or no change was needed.
+    /// - Returns: Whether the system allowed the change, or no change was needed.
     func removeAddedPermissions(mode: UInt32) -> Bool {
         let final = mode & Self.copiedBits
         let withAdded = final | Self.ownerBits

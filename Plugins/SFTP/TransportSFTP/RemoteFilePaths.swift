@@ -18,7 +18,7 @@ struct RemoteFilePaths: Sendable {
     /// Returns the path of an entry in the folder at ``final``.
     func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }
 
-    /// The name as shown in messages.
+    /// The name of the file as shown in messages.
     var name: String { path.description }
 
     /// The folders between the endpoint's folder and the file, from the outermost to the innermost.
@@ -28,6 +28,8 @@ struct RemoteFilePaths: Sendable {
 
     /// Returns the path of the part file. The part file is in the folder of the final file, so that renaming it to the final name can be
     /// atomic.
+    ///
+    /// - Throws: A `TransferError` if the ID can't be part of a file name.
     func part(of transferID: String) throws(TransferError) -> [UInt8] {
         guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
             throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a file name.")
@@ -35,8 +37,8 @@ struct RemoteFilePaths: Sendable {
         return sibling(Array(".tq-\(transferID).part".utf8))
     }
 
-    /// Returns the final path with a number: for 1, `reel (1).mov` instead of `reel.mov`; for 0, the final path itself. The overwrite policy
-    /// `rename` uses a number if files with lower numbers exist.
+    /// Returns the final path with a number: for 1, `reel (1).mov` instead of `reel.mov`; for 0, the final path itself. The overwrite
+    /// policy `rename` uses the first number whose path is free.
     func numbered(_ number: Int) -> [UInt8] {
         guard number > 0 else { return final }
         let name = path.lastComponent
@@ -56,7 +58,7 @@ struct RemoteFilePaths: Sendable {
         return last == Self.slash ? folder + relative : folder + [Self.slash] + relative
     }
 
-    /// Returns whether a byte is a letter, a digit or a hyphen.
+    /// Returns whether a byte is an ASCII letter, an ASCII digit or a hyphen.
     static func isSafe(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),

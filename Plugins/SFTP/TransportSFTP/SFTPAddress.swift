@@ -3,12 +3,14 @@ package import TransferCore
 
 /// An endpoint's address, split into its parts: `sftp://user@host:port/folder/`.
 ///
-/// The folder is absolute on the server; a folder that begins with `/~/` is relative to the account's start folder.
+/// The folder is absolute on the server. A folder that begins with `/~/` is relative to the account's start folder: the folder in which the
+/// server starts an SFTP session, usually the home folder.
 package struct SFTPAddress: Hashable, Sendable {
     package var host: String
     package var port: UInt16
     package var user: String
-    /// The folder as the bytes to send to the server; empty for the account's start folder.
+    /// The folder as the bytes to send to the server. Without a leading slash, it is relative to the account's start folder; empty for the
+    /// start folder.
     package var folder: [UInt8]
 
     /// Parses an endpoint's address.

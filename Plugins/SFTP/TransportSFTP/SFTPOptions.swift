@@ -10,15 +10,17 @@ import TransportSupport
 public struct SFTPOptions: Hashable, Sendable {
     /// The servers to trust.
     public enum HostKey: Hashable, Sendable {
-        /// Only known servers.
+        /// Only servers whose key is in the known hosts files (``SFTPOptions/knownHosts``).
         case strict
-        /// Known servers, and new servers, which are added to the known servers.
+        /// The servers of ``strict``, and servers without any key in the files. The transport adds the key of such a new server to the
+        /// user's file, or to ``SFTPOptions/knownHosts`` if that is set.
         case acceptNew
-        /// Only the server whose key has this SHA-256 fingerprint, in OpenSSH's format: `SHA256:` and Base64.
+        /// Only the server whose key has this SHA-256 fingerprint, in OpenSSH's format: `SHA256:` and Base64. The transport ignores the
+        /// known hosts files.
         case pinned(String)
     }
 
-    /// The SSH agent. Its keys are tried first.
+    /// The SSH agent to use. The transport tries the agent's keys before the files in ``SFTPOptions/identities``.
     public enum Agent: Hashable, Sendable {
         /// The agent with the socket in `SSH_AUTH_SOCK`, if set.
         case environment
@@ -28,7 +30,8 @@ public struct SFTPOptions: Hashable, Sendable {
         case socket(String)
     }
 
-    /// The files of private keys, tried in this order after the agent's keys. A credential of the kind `keyPassphrase` decrypts the keys.
+    /// The paths of files with private keys. The transport tries them in this order, after the agent's keys. A credential of the kind
+    /// `keyPassphrase` decrypts the keys.
     public var identities: [String]
 
     /// The SSH agent.
@@ -47,12 +50,13 @@ public struct SFTPOptions: Hashable, Sendable {
     /// The maximum number of concurrent connections, from 1 to 16.
     public var maxConnections: Int
 
-    /// The minimum size in bytes of a file that is transferred over several connections, if the session (`AttemptOptions.segmentsPerFile`)
-    /// and ``maxConnections`` allow several; 1 or more.
+    /// The minimum size in bytes of a file that the transport transfers over several connections, if the session
+    /// (`AttemptOptions.segmentsPerFile`) and ``maxConnections`` allow several; 1 or more.
     public var parallelThreshold: Int64
 
-    /// A shell command whose input and output are connected to the server, such as `ssh -W %h:%p jump.example.com`; nil to connect directly. `%h`,
-    /// `%p` and `%r` are replaced with the host, the port and the user (ssh_config(5), "ProxyCommand"). It can't be combined with ``network``.
+    /// A shell command that connects to the server, such as `ssh -W %h:%p jump.example.com`; nil to connect without a command. The
+    /// transport sends its bytes to the command's standard input, and reads the server's bytes from its standard output. It replaces `%h`,
+    /// `%p` and `%r` with the host, the port and the user (ssh_config(5), "ProxyCommand"). It can't be combined with ``network``.
     public var proxyCommand: String?
 
     /// The network options: proxy, interface and kind of IP address.
@@ -66,20 +70,22 @@ public struct SFTPOptions: Hashable, Sendable {
     /// Whether a file gets the permissions of its source, except setuid, setgid and sticky bits. If the server or the system refuses them, the
     /// receipt contains a warning.
     ///
-    /// If false, a file gets the default permissions for new files, but no permission that its source lacks. In both cases, only the owner
-    /// can read a part file, provided that the server supports permissions.
+    /// If false, a file gets the default permissions for new files, but no permission that its source lacks. Bytes from memory and streams
+    /// have no source file, so they always get the default permissions. In all cases, only the owner can read a part file, provided that the
+    /// server supports permissions.
     public var keepModes: Bool
 
-    /// Whether to upload to a part file that is renamed when it is complete.
+    /// Whether to upload to a part file, and to rename this file when it is complete.
     ///
-    /// If false, a file is written under its final name from the start. This saves one round trip per file, which matters for small files
-    /// on distant servers. Incomplete files are then visible, even after the session was removed or discarded. The old content of a
-    /// replaced file is lost when the upload starts. If the final name is a link, the server follows the link. Only the overwrite policy
-    /// `always` writes files this way; the other policies depend on existing files.
+    /// If false, the transport writes a file under its final name from the start. This saves one round trip per file, which matters for
+    /// small files on distant servers. Incomplete files are then visible. They stay on the server even if the session is removed, or
+    /// cancelled with the removal of its unfinished files. The old content of a replaced file is lost when the upload starts. If the final
+    /// name is a link, the server follows the link. This option has an effect only with the overwrite policy `always`. With other policies,
+    /// the transport uses part files, because these policies depend on existing files.
     public var partFiles: Bool
 
-    /// Whether to sync uploaded files to the disk, if the server supports syncs (`fsync@openssh.com`). If false, a file counts as sent when
-    /// the server has it in memory. A server that loses power can then lose sent files.
+    /// Whether to sync uploaded files to the disk, if the server supports syncs (`fsync@openssh.com`). If false, the transport considers a
+    /// file sent when the server has it in memory. A server that loses power can then lose sent files.
     public var sync: Bool
 
     /// Creates options. Each parameter sets the property of the same name.

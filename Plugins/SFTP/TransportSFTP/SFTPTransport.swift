@@ -6,13 +6,13 @@ public import TransportSupport
 /// Transfers files to and from SFTP servers with version 3 of the protocol (draft-ietf-secsh-filexfer-02) and the OpenSSH extensions that the server
 /// offers.
 ///
-/// By default, an upload is written to a part file, `.tq-<transfer>.part`, in the folder of the file. When the part file is complete, the
-/// transport syncs it, if the server supports syncs, and renames it.
+/// By default, the transport writes an upload to a part file, `.tq-<ID>.part`, in the folder of the file. When the part file is complete,
+/// the transport syncs it, if the server supports syncs, and renames it.
 ///
-/// An interrupted upload resumes after the last byte that the server synced. If the connection broke, the upload resumes after the last byte that the
-/// server acknowledged. This requires that the part file is large enough, that its last bytes equal the same bytes of the source, and that the server
-/// can sync it. If the server can't sync, the transport first reads back the newest bytes of the part file and compares them. It skips this
-/// comparison for streams, and if ``SFTPOptions/sync`` is off.
+/// An interrupted upload resumes after the last byte that the server synced. If the connection broke, the upload can also resume after the
+/// last byte that the server acknowledged. This requires that the part file is large enough, that its last bytes equal the same bytes of
+/// the source, and that the server can sync it. If the server can't sync, the transport first reads back the newest bytes of the part file
+/// and compares them. It skips this comparison for streams, and if ``SFTPOptions/sync`` is false.
 ///
 /// A download resumes if the file on the server still has the same size and modification time. Otherwise, it restarts.
 ///
@@ -28,8 +28,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// `sftp`
     public let id: TransportID = .sftp
 
-    /// The number of small files in flight at first. The number is high because each file waits for several responses, and all files share
-    /// a few connections.
+    /// The initial number of small files in flight. The number is high because each file waits for several responses, and all files share a
+    /// few connections.
     public let smallFilesInFlight = 64
 
     /// libssh2, with its version.
@@ -49,8 +49,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks a session's options without contacting the server.
     ///
-    /// Use this method in programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. The account may
-    /// have another endpoint whose transport supports the options.
+    /// Use this method in programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. A failure is
+    /// not final: the account may have another endpoint whose transport supports the options.
     ///
     /// - Parameter options: The options as an attempt receives them.
     /// - Throws: A `TransferError` if the expected checksum is invalid, or if the options contain settings or a creation URL. The transport
@@ -65,10 +65,15 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
+    /// Checks an endpoint when an app saves an account. The queue calls this method on the executor of the app's call.
+    ///
+    /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on its callers' executors.
+    /// Checks a session's options when an app enqueues the session. The queue calls this method on its own executor and on the executors of
+    /// the app's calls.
+    ///
+    /// - Throws: A `TransferError` if the transport can't use the options.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options)
     }
@@ -83,8 +88,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Returns what happens to two files with the same remote name. The queue calls this method on the executors of its callers when they enqueue a
-    /// session.
+    /// Returns what happens to two files with the same remote name. When an app enqueues a session, the queue calls this method on the
+    /// executor of the app's call.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options) }
 
     let pool: SSHConnectionPool
@@ -114,8 +119,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.disks = disks
     }
 
-    /// Returns a transport with the same configuration and disk threads, but its own connections. Each queue that opens with this transport
-    /// calls this method.
+    /// Returns a transport with the same configuration and disk threads, but its own connections. A queue calls this method once while it
+    /// opens.
     public func makeInstance() -> SFTPTransport {
         SFTPTransport(makePool: makePool, disks: disks)
     }
@@ -136,6 +141,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             throw remainingPart.named(in: failures.error(for: failure, of: attempt))
         } catch {
             failures.forget(attempt)
+            if error is CancellationError, let location = remainingPart.location { reporter.reportRemainingPart(location) }
             throw remainingPart.named(in: error)
         }
     }
@@ -265,7 +271,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Closes all connections. Running attempts fail.
+    /// Closes all connections. Running attempts fail. The queue calls this method once, when it ends.
     public func shutdown() async {
         await pool.shutdown()
     }

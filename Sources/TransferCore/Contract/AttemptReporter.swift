@@ -11,6 +11,9 @@ public struct AttemptReporter: Sendable {
     private let waitHandler: @Sendable () -> Void
     private let authenticatedResponseHandler: @Sendable () -> Void
 
+    /// Called by ``reportRemainingPart(_:)``. Must not block.
+    package var remainingPartHandler: @Sendable (_ location: String) -> Void = { _ in }
+
     /// Creates a reporter. For the queue and tests of transports.
     ///
     /// - Parameters:
@@ -84,12 +87,13 @@ public struct AttemptReporter: Sendable {
         waitHandler()
     }
 
-    /// Reports that the other end creates a record for each successful request, as a form handler may do. Call it before the request.
+    /// Reports that the other end creates a record, such as a row in a database, for each successful request, as a form handler may do. Call it
+    /// before the request.
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
-    /// queue sends the file a second time. In a fleet, which is a queue of several hosts, a file with the value false for `mayRepeat` instead fails
-    /// with the code ``TransferError/Code/outcomeUnknown``. Such a file also fails if the attempt throws an error without an earlier call of
-    /// ``reportNoRecord()``.
+    /// queue sends the file a second time. In a fleet, which is a queue of several hosts, the file instead fails with the code
+    /// ``TransferError/Code/outcomeUnknown`` if `mayRepeat` is false. Such a file also fails if the attempt throws an error without an earlier
+    /// call of ``reportNoRecord()``.
     ///
     /// - Parameter mayRepeat: Whether the file may be sent again although the other end may already have its record.
     /// - Throws: An error if the report can't be stored. Rethrow it to end the attempt.
@@ -103,6 +107,15 @@ public struct AttemptReporter: Sendable {
     /// - Throws: An error if the report can't be stored. Rethrow it to end the attempt.
     public func reportNoRecord() async throws {
         try await recordHandler(.none)
+    }
+
+    /// Reports the part file that a cancelled attempt leaves at the other end. Call it before you throw `CancellationError`. If the queue
+    /// cancelled the attempt because it stalled, the error of the attempt contains the text as its cause. A `TransferError` that a transport
+    /// throws must contain the text itself.
+    ///
+    /// - Parameter location: The kind and the path of the file, for users.
+    package func reportRemainingPart(_ location: String) {
+        remainingPartHandler(location)
     }
 
     /// Stores a checkpoint. Returns when the checkpoint is durable. The first call for a file may also wait for the file's turn; see
@@ -119,7 +132,7 @@ public struct AttemptReporter: Sendable {
     }
 }
 
-/// Whether the other end may have created a record for an attempt.
+/// Whether the other end may have created a record, such as a row in a database, for an attempt.
 public enum RecordReport: Sendable {
     /// The other end may have created a record. The file may be sent again.
     case repeatable

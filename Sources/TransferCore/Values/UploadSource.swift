@@ -5,8 +5,8 @@ public struct UploadSource: Hashable, Sendable {
     /// The path of the file. Open the file with ``open()``.
     public let path: FilePath
 
-    /// The identity that the file must have when it is opened and after its last byte. If it differs, throw an error of the class
-    /// ``FailureClass/sourceChanged``.
+    /// The identity that the file must have when it is opened, and after its last byte was read. If the identity differs, throw an error of the
+    /// class ``FailureClass/sourceChanged``.
     public let identity: SourceIdentity
 
     /// The folder in which the queue found the file, and whether the file may be a symbolic link. Nil if the app named the file itself.
@@ -17,23 +17,29 @@ public struct UploadSource: Hashable, Sendable {
     /// Ignore the ``identity`` of a growing source: neither use its size nor compare the file with it.
     public let growth: SourceGrowth?
 
-    /// Whether the file is the queue's copy of bytes from memory, or a growing source. A transport must not send the permissions of such a
-    /// file.
+    /// Whether the file is the queue's copy of bytes from memory or of a local file, or a growing source. A transport must not send the
+    /// permissions of such a file. If the file is a copy of a local file, it may send ``originalPermissions``.
     public let isSpooled: Bool
+
+    /// The permissions of the local file of which this file is the queue's copy, without set-user-ID, set-group-ID and sticky bits. Nil if
+    /// this file is not such a copy.
+    public let originalPermissions: FilePermissions?
 
     /// Creates a source.
     public init(path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false) {
         self.init(path: path, identity: identity, growth: growth, isSpooled: isSpooled, confinement: nil)
     }
 
-    /// Creates a source for a file that was found in a folder.
+    /// Creates a source for a file that was found in a folder, or for the queue's copy of a file.
     package init(
-        path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false, confinement: SourceConfinement?
+        path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false,
+        originalPermissions: FilePermissions? = nil, confinement: SourceConfinement?
     ) {
         self.path = path
         self.identity = identity
         self.growth = growth
         self.isSpooled = isSpooled || growth != nil
+        self.originalPermissions = originalPermissions
         self.confinement = confinement
     }
 

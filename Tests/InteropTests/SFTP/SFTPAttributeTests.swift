@@ -1,7 +1,10 @@
 import Foundation
 import SSHFixture
+import SystemPackage
 import Testing
 import TransferCore
+import TransferKit
+import TransportSFTP
 
 /// Modification times and permissions of files that are transferred with OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
@@ -34,6 +37,39 @@ struct SFTPAttributeTests {
             #expect((copied.time == Self.time) == (keepsAttributes || !isUpload), "a download always keeps the time")
             for file in [source, target, plain] { try FileManager.default.removeItem(at: file) }
         }
+        await folder.close()
+    }
+
+    /// The queue sends its own copies of the files. Only the queue's user can read the copies.
+    @Test(arguments: [true, false]) func copiesArriveWithPermissionsOfSources(keepsModes: Bool) async throws {
+        let interop = try InteropFixture()
+        let folder = try await SFTPServerFolder()
+        let account = Account("real", endpoints: [try folder.endpoint(["keepModes": "\(keepsModes)"])])
+        let queue = try await interop.openQueue(account, transports: [SFTPTransport()])
+        let modes = [0o600, 0o640, 0o444, 0o755]
+        var items = try modes.map { mode -> TransferItem in
+            let file = folder.local.appending(path: "\(mode)")
+            try Data("abc".utf8).write(to: file)
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
+            var item = TransferItem(FilePath(file.path))
+            item.keepsCopy = true
+            return item
+        }
+        items.append(.data(Data("abc".utf8), as: try RemotePath("data")))
+        let session = try await queue.enqueue(try .upload(items: items, to: "real"))
+        for mode in modes { try FileManager.default.removeItem(at: folder.local.appending(path: "\(mode)")) }
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        // `plain` has the permissions of any new file, because the server and the tests run as the same user, with the same umask.
+        let plain = folder.local.appending(path: "plain")
+        try Data().write(to: plain)
+        let usual = try #require(try Self.attributes(plain).mode)
+        for mode in modes {
+            let copied = try Self.attributes(folder.files.appending(path: "\(mode)")).mode
+            #expect(copied == (keepsModes ? mode : mode & usual), "\(String(mode, radix: 8))")
+        }
+        #expect(try Self.attributes(folder.files.appending(path: "data")).mode == usual, "bytes from memory have no source file")
+        await queue.shutdown()
         await folder.close()
     }
 

@@ -120,9 +120,9 @@ struct SFTPBreakingPathTests {
         fileprivate var rate: Int64? { self == .tenSeconds ? nil : 4 << 20 }
     }
 
-    /// A path that breaks sends at most a tenth of the bytes again. If the connection of an upload breaks while the server syncs the part file,
-    /// the next attempt has no acknowledged position, and may send all bytes of that connection again. This is rare, and impossible without
-    /// syncs.
+    /// Over a path that breaks, the transport sends at most a tenth of the bytes again. If the connection of an upload breaks while the server
+    /// syncs the part file, the next attempt has no acknowledged position, and may send all bytes of that connection again. This is rare, and
+    /// impossible without syncs.
     ///
     /// - Parameter syncs: Whether the endpoint requests syncs of uploaded files.
     @Test(arguments: [(true, true), (true, false), (false, true)], Life.allCases)
@@ -170,7 +170,7 @@ struct SFTPBreakingPathTests {
         await folder.close()
     }
 
-    /// The first connection breaks after some content, and all later ones before any content. The user learns where the part file is.
+    /// The first connection breaks after some content, and all later ones before any content. The error of the failed session names the part file.
     @Test func failedSessionNamesItsPartFile() async throws {
         let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()

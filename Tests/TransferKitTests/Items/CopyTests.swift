@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import ProcessFixture
 import SystemPackage
 import Testing
@@ -51,6 +52,34 @@ import TransportTesting
         #expect(fixture.memory.contents(of: "1") == content && fixture.memory.contents(of: "empty") == Data())
         await queue.shutdown()
         #expect(spooled() == [])
+    }
+
+    /// Only the queue's user can read the copy. The transport gets the permissions that the file had when it was copied.
+    @Test(arguments: [0o644, 0o600, 0o444, 0o4751]) func transportGetsPermissionsOfCopiedFile(mode: Int) async throws {
+        let attempts = Locked<[FileAttempt]>([])
+        let transport = NotingTransport(memory: fixture.memory, seen: attempts)
+        var queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let items: [TransferItem] = [try item("copy"), .data(Data("data".utf8), as: try RemotePath("data"))]
+        let path = fixture.folder.path.appending("copy").string
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        let session = try await queue.enqueue(.upload(items: items, to: "a"))
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+        for name in spooled() {
+            let attributes = try FileManager.default.attributesOfItem(atPath: spool.appending(name).string)
+            #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+        }
+        await queue.shutdown()
+        queue = try await fixture.open(transports: [transport])
+        try await queue.start()
+        #expect(try await queue.session(session.id).value.state == .completed)
+        await queue.shutdown()
+        #expect(attempts.withLock { $0.count } == 2)
+        for attempt in attempts.withLock({ $0 }) {
+            let expected = attempt.remotePath.description == "copy" ? FilePermissions(rawValue: CModeT(mode & 0o777)) : nil
+            let source = try attempt.source
+            #expect(source.isSpooled && source.originalPermissions == expected, "\(attempt.remotePath)")
+        }
     }
 
     /// A retry sends the content that the file had at the time of `enqueue`.

@@ -3,7 +3,7 @@ import TransferCore
 
 /// Records the reports of an attempt.
 final class Recorder: Sendable {
-    private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64], logins: Int)>(([], [], 0))
+    private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64], logins: Int, remainingParts: [String])>(([], [], 0, []))
     private let isOver = Locked(false)
 
     /// Whether the attempt has finished, so tests that wait for a report can stop.
@@ -15,11 +15,15 @@ final class Recorder: Sendable {
     var sent: [Int64] { state.withLock { $0.sent } }
     /// The number of reported authenticated responses.
     var logins: Int { state.withLock { $0.logins } }
+    /// The reported part files of cancelled attempts.
+    var remainingParts: [String] { state.withLock { $0.remainingParts } }
 
     var reporter: AttemptReporter {
-        AttemptReporter(
+        var reporter = AttemptReporter(
             progress: { sent, _ in self.state.withLock { $0.sent.append(sent) } },
             checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
             answer: { self.state.withLock { $0.logins += 1 } })
+        reporter.remainingPartHandler = { location in self.state.withLock { $0.remainingParts.append(location) } }
+        return reporter
     }
 }

@@ -171,6 +171,26 @@ import TransferCore
         }
     }
 
+    /// The source is the queue's copy of a file, whose own permissions are irrelevant. The uploaded file gets those of the original.
+    @Test(arguments: [0o600, 0o640, 0o444, 0o777], [true, false])
+    func copiesGetPermissionsOfOriginal(mode: Int, keepsModes: Bool) async throws {
+        try await ProcessFixture.with { fixture in
+            var transfer = TestTransfer(fixture)
+            transfer.settings = ["keepModes": "\(keepsModes)"]
+            let path = try transfer.source(content(1000)).path
+            try set(path.string, mode: 0o600)
+            let source = UploadSource(
+                path: path, identity: try SourceIdentity(ofFileAt: path), isSpooled: true,
+                originalPermissions: FilePermissions(rawValue: CModeT(mode)), confinement: nil)
+            #expect(try await transfer.upload(source).warnings.isEmpty)
+            let plain = fixture.server.appending(path: "plain")
+            try Data().write(to: plain)
+            let usual = try #require(try attributes(plain.path).mode)
+            let sent = try attributes(fixture.server.appending(path: "a.bin").path).mode
+            #expect(sent == (keepsModes ? mode : mode & usual), "\(String(sent ?? 0, radix: 8))")
+        }
+    }
+
     /// The source of a data item is a spool file of the queue, whose permissions are irrelevant.
     @Test func dataItemsGetDefaultMode() async throws {
         try await ProcessFixture.with { fixture in

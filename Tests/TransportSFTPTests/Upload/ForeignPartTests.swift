@@ -8,9 +8,9 @@ import TransportSFTP
 @Suite(.timeLimit(.minutes(2))) struct ForeignPartTests {
     private static let size = 3_000_000
 
-    /// Uploads with the IDs of both queues: the first one ends after a checkpoint.
+    /// Uploads as the first queue until the transport has an allowance for at least `bytes` bytes, and then cancels this upload.
     ///
-    /// - Returns: The transfer of the second queue, its source, and the checkpoint.
+    /// - Returns: The transfer of the second queue, which has its own part ID, the source, and the first queue's last checkpoint.
     private func interrupted(_ fixture: ProcessFixture, after bytes: Int) async throws -> (TestTransfer, UploadSource, Checkpoint) {
         let transfer = TestTransfer(fixture)
         let source = try transfer.source(content(Self.size))
@@ -49,7 +49,7 @@ import TransportSFTP
         }
     }
 
-    /// The other queue recorded its part file, but has not created it yet.
+    /// The other queue stored a checkpoint with the name of its part file, but has not created the file yet.
     @Test func `a part file without confirmed bytes is not used`() async throws {
         try await ProcessFixture.with { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 0)

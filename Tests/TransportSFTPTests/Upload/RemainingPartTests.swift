@@ -1,7 +1,5 @@
 import Foundation
-import Logging
 import ScriptedSFTP
-import SystemPackage
 import Testing
 import TransferCore
 import TransportSFTP
@@ -11,43 +9,20 @@ import TransportSFTP
 struct RemainingPartTests {
     private static let location = "unfinished part file at peer: /.tq-t-1.part"
 
-    /// Attempts to upload 1,000 bytes. Returns the error and the checkpoints of the attempt.
-    private func upload(
-        _ connector: any SFTPConnector, from checkpoint: Checkpoint? = nil
-    ) async throws -> (error: TransferError?, checkpoints: [Checkpoint]) {
-        let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-part-\(UUID().uuidString)").path)
-        try content(1000).write(to: URL(filePath: path.string))
-        defer { try? FileManager.default.removeItem(atPath: path.string) }
-        let transport = SFTPTransport(connector: connector)
-        let attempt = FileAttempt(
-            transferID: "t-1", endpoint: .sftp("sftp://me@peer/"),
-            source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("reel.mov"),
-            checkpoint: checkpoint, credentials: NoCredentials(), logger: Logger(label: "test"))
-        let recorder = Recorder()
-        var failure: TransferError?
-        do {
-            _ = try await transport.perform(attempt, reporting: recorder.reporter)
-        } catch let error as TransferError {
-            failure = error
-        }
-        await transport.shutdown()
-        return (failure, recorder.checkpoints)
-    }
-
     private func checkpoint(part: String = "/.tq-t-1.part") throws -> Checkpoint {
         let stored = UploadCheckpoint(part: Array(part.utf8), final: Array("/reel.mov".utf8), stage: .writing)
         return Checkpoint(data: try JSONEncoder().encode(stored), confirmed: 100)
     }
 
-    /// Returns a connector whose server responds to requests with the given statuses.
-    private func connector(_ status: @escaping @Sendable (PacketType?) -> Status.Code) -> PeerConnector {
+    /// Returns a connector whose server responds to requests with the given statuses. It does not respond if the status is nil.
+    private func connector(_ status: @escaping @Sendable (PacketType?) -> Status.Code?) -> PeerConnector {
         PeerConnector(
             peer: ScriptedPeer { request in
                 switch request.type {
                 case .lstat: [ScriptedPeer.status(request.id, .noSuchFile)]
                 case .fstat: [ScriptedPeer.attributes(request.id, size: 1000)]
                 case .open where status(.open) == .ok: [ScriptedPeer.handle(request.id)]
-                default: [ScriptedPeer.status(request.id, status(request.type))]
+                default: status(request.type).map { [ScriptedPeer.status(request.id, $0)] } ?? []
                 }
             })
     }
@@ -56,15 +31,15 @@ struct RemainingPartTests {
     @Test(arguments: [FailureClass.transient, .unreachable, .remoteFull, .unsupported, .permanent, .protocolViolation, .sourceLost])
     func namesPartFileOfCheckpoint(failureClass: FailureClass) async throws {
         let connector = TestConnector { _ in throw TransferError(failureClass, .connectionLost, "The connection broke.", cause: "cut") }
-        let error = try await upload(connector, from: checkpoint()).error
+        let error = try await connector.upload(1000, from: checkpoint())
         #expect(error?.failureClass == failureClass && error?.cause == "cut; \(Self.location)")
     }
 
-    /// The upload restarts in a new part file, or the account waits.
+    /// In these cases, the upload restarts in a new part file, or the session waits because its account is blocked.
     @Test(arguments: [FailureClass.resumeLost, .sourceChanged, .credentials])
     func namesNoPartFileIfSessionDoesNotFail(failureClass: FailureClass) async throws {
         let connector = TestConnector { _ in throw TransferError(failureClass, .connectionLost, "The connection broke.") }
-        let error = try await upload(connector, from: checkpoint()).error
+        let error = try await connector.upload(1000, from: checkpoint())
         #expect(error?.failureClass == failureClass && error?.cause == nil)
     }
 
@@ -72,7 +47,7 @@ struct RemainingPartTests {
         let connector = TestConnector { _ in throw TransferError(.transient, .connectionLost, "The connection broke.") }
         let withoutPart = try checkpoint(part: "/reel.mov")
         for known in [nil, withoutPart] {
-            let error = try await upload(connector, from: known).error
+            let error = try await connector.upload(1000, from: known)
             #expect(error?.failureClass == .transient && error?.cause == nil)
         }
     }
@@ -81,18 +56,52 @@ struct RemainingPartTests {
         (Status.Code.writeProtected, FailureClass.permanent), (.badMessage, .protocolViolation), (.noSpace, .remoteFull),
     ])
     func namesPartFileThatCannotBeWritten(code: Status.Code, failureClass: FailureClass) async throws {
-        let error = try await upload(connector { $0 == .write ? code : .ok }).error
+        let error = try await connector { $0 == .write ? code : .ok }.upload(1000)
         #expect(error?.failureClass == failureClass && error?.cause == Self.location, "\(error?.description ?? "")")
     }
 
     /// The checkpoint was saved before the part file was created, so it does not prove that the part file exists.
     @Test func namesNoPartFileThatCannotBeCreated() async throws {
-        let refuse: @Sendable (PacketType?) -> Status.Code = { $0 == .open || $0 == .remove ? .permissionDenied : .ok }
-        let first = try await upload(connector(refuse))
-        let stored = try #require(first.checkpoints.last)
-        let second = try await upload(connector(refuse), from: stored)
-        for error in [first.error, second.error] {
+        let refuse: @Sendable (PacketType?) -> Status.Code? = { $0 == .open || $0 == .remove ? .permissionDenied : .ok }
+        let recorder = Recorder()
+        let first = try await connector(refuse).upload(1000, recording: recorder)
+        let stored = try #require(recorder.checkpoints.last)
+        let second = try await connector(refuse).upload(1000, from: stored)
+        for error in [first, second] {
             #expect(error?.failureClass == .permanent && error?.code == .forbidden && error?.cause == nil, "\(error?.description ?? "")")
         }
+    }
+
+    /// The queue cancels a stalled attempt, and then creates the error. So the transport reports the part file to the queue.
+    @Test func reportsPartFileOfCancelledUpload() async throws {
+        let (writes, write) = AsyncStream.makeStream(of: Void.self)
+        let silent = connector { type in
+            guard type == .write else { return .ok }
+            write.yield()
+            return nil
+        }
+        let recorder = Recorder()
+        let upload = Task { try await silent.upload(1000, recording: recorder) }
+        for await _ in writes { break }
+        #expect(recorder.remainingParts == [])
+        upload.cancel()
+        await #expect(throws: CancellationError.self) { try await upload.value }
+        #expect(recorder.remainingParts == [Self.location])
+    }
+
+    /// The stalled attempt is cancelled before it has a connection.
+    @Test func reportsPartFileOfCheckpointAfterCancellation() async throws {
+        let (connections, connection) = AsyncStream.makeStream(of: Void.self)
+        let silent = TestConnector { _ in
+            connection.yield()
+            try await Task.sleep(for: .seconds(3_600))
+            throw CancellationError()
+        }
+        let (recorder, stored) = (Recorder(), try checkpoint())
+        let upload = Task { try await silent.upload(1000, from: stored, recording: recorder) }
+        for await _ in connections { break }
+        upload.cancel()
+        await #expect(throws: CancellationError.self) { try await upload.value }
+        #expect(recorder.remainingParts == [Self.location])
     }
 }

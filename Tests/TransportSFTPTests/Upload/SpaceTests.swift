@@ -1,7 +1,5 @@
 import Foundation
-import Logging
 import ScriptedSFTP
-import SystemPackage
 import Testing
 import TransferCore
 import TransportSFTP
@@ -18,9 +16,6 @@ struct SpaceTests {
     private func upload(
         _ size: Int, free: Int, extensions: [String], refuses: Bool = false, from checkpoint: Checkpoint? = nil
     ) async throws -> (requests: [PacketType?], error: TransferError?, checkpoints: [Checkpoint]) {
-        let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-space-\(UUID().uuidString)").path)
-        try content(size).write(to: URL(filePath: path.string))
-        defer { try? FileManager.default.removeItem(atPath: path.string) }
         let number = ScriptedPeer.number
         let string = { (text: String) in number(text.utf8.count) + Array(text.utf8) }
         let greeting = ScriptedPeer.packet(.version, number(3) + extensions.flatMap { string($0) + string("2") })
@@ -41,20 +36,9 @@ struct SpaceTests {
             default: [ScriptedPeer.status(request.id, .ok)]
             }
         }
-        let transport = SFTPTransport(connector: PeerConnector(peer: peer))
-        let attempt = FileAttempt(
-            transferID: "t-1", endpoint: .sftp("sftp://me@peer/"),
-            source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("reel.mov"),
-            checkpoint: checkpoint, credentials: NoCredentials(), logger: Logger(label: "test"))
         let recorder = Recorder()
-        var failure: TransferError?
-        do {
-            _ = try await transport.perform(attempt, reporting: recorder.reporter)
-        } catch let error as TransferError {
-            failure = error
-        }
-        await transport.shutdown()
-        return (peer.requests.map(\.type), failure, recorder.checkpoints)
+        let error = try await PeerConnector(peer: peer).upload(size, from: checkpoint, recording: recorder)
+        return (peer.requests.map(\.type), error, recorder.checkpoints)
     }
 
     @Test(arguments: ["fstatvfs@openssh.com", "statvfs@openssh.com"])

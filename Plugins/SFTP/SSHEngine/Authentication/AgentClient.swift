@@ -7,8 +7,9 @@ import TransferCore
     import Darwin
 #endif
 
-/// A client of an SSH agent (draft-miller-ssh-agent). Unlike libssh2's client, it never blocks beyond the given deadline.
+/// A client of an SSH agent (draft-miller-ssh-agent). Unlike libssh2's client, its methods never block beyond the given deadline.
 final class AgentClient {
+    /// The error for an agent that can't be used. The text is a part of a message.
     struct Failure: Error {
         let text: String
     }
@@ -18,6 +19,7 @@ final class AgentClient {
 
     private static let maximumResponseSize = 256 << 10
 
+    /// Connects to the agent with the socket at a path. Does not block.
     init(path: FilePath, mailbox: ConnectionMailbox) throws(Failure) {
         self.mailbox = mailbox
         #if canImport(Glibc)
@@ -47,7 +49,7 @@ final class AgentClient {
         close(socket)
     }
 
-    /// Returns the public keys of the agent, at most 1,024.
+    /// Requests the agent's public keys. Returns at most 1,024 keys.
     func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
         // The request has the type 11 (SSH_AGENTC_REQUEST_IDENTITIES), and the response the type 12 (SSH_AGENT_IDENTITIES_ANSWER).
         var reader = WireReader(try ask([11], by: deadline))

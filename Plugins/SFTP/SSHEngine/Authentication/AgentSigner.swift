@@ -11,7 +11,7 @@ final class AgentSigner {
     let key: HostKey
     private let client: AgentClient
     private let deadline: Deadline
-    /// Why signing failed; nil if it has not failed.
+    /// The reason of the last failure to sign; nil if there was none.
     private(set) var failure: AgentClient.Failure?
 
     init(client: AgentClient, key: HostKey, deadline: Deadline) {

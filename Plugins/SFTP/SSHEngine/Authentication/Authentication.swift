@@ -4,11 +4,11 @@ import TransferCore
 
 /// Authenticates the user with the agent's keys, the key files, responses to the server's prompts, and the password, in this order.
 struct Authentication {
-    /// The result of an attempt.
+    /// The result of one or more attempts.
     private enum Outcome {
         /// The server accepted the credentials. The associated value is the method, for the log.
         case accepted(String)
-        /// The server rejected the credentials, or they could not be tried.
+        /// The server rejected all of the tried credentials, or the client could not try any.
         case refused
     }
 
@@ -19,7 +19,7 @@ struct Authentication {
     private let deadline: Deadline
     /// The methods that the server offers.
     private var offered: Set<String> = []
-    /// The number of attempts that the server has counted.
+    /// The number of attempts that reached the server, which limits their number.
     private var attempts = 0
     /// The attempts that the server rejected, for the error message.
     private var refusals: [String] = []
@@ -195,6 +195,13 @@ struct Authentication {
 
     // MARK: Results
 
+    /// Makes one attempt to log in, and notes a failure for the error message.
+    ///
+    /// - Parameters:
+    ///   - what: The name of the credentials as shown in messages.
+    ///   - method: The method and its credentials, for the log.
+    ///   - hasPassphrase: Whether a passphrase decrypts the key.
+    ///   - call: The call of libssh2. Repeated until it completes.
     private mutating func attempt(_ what: String, as method: String, hasPassphrase: Bool = false, _ call: () -> CInt) throws -> Outcome {
         attempts += 1
         let code = try session.complete(by: deadline, call)

@@ -8,7 +8,8 @@ package import SystemPackage
 #endif
 
 extension FileDescriptor {
-    /// Creates a pipe that child processes do not inherit. On Linux, this includes processes that other threads start during the call.
+    /// Creates a pipe that child processes do not inherit. On Linux, processes that other threads start during the call do not inherit it
+    /// either. Throws an `Errno`.
     package static func privatePipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {
         #if os(Linux)
             var ends: [CInt] = [-1, -1]

@@ -20,6 +20,8 @@ struct PrivateKeyFile {
     private static let sizeLimit = 64 << 10
 
     /// Reads a file. Blocks.
+    ///
+    /// - Throws: A `TransferError` of the class `credentials`. Its message is a part of a sentence.
     init(_ path: FilePath) throws(TransferError) {
         self.path = path
         var content: [UInt8]

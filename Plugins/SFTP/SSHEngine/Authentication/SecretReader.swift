@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Reads secrets from the credential provider in a task. During this time, the connection's thread waits on its mailbox.
+/// Reads secrets from the credential provider in a task, while the connection's thread waits on its mailbox.
 struct SecretReader: Sendable {
     let provider: any CredentialProvider
     let mailbox: ConnectionMailbox

@@ -49,6 +49,7 @@ import TransportSupport
     /// A channel stops receiving after this number of bytes in one turn, and stops sending after the same number. Otherwise, one busy
     /// channel would delay the others.
     private static let bytesPerTurn = 1 << 20
+    /// The number of bytes of the error output to keep.
     static let errorOutputLimit = 64 << 10
 
     init(_ pending: ChannelRequest, session: SSHSession, receiveWindow: Int) {
@@ -237,7 +238,7 @@ import TransportSupport
         return true
     }
 
-    /// Sends the handler's bytes. Returns whether bytes were sent.
+    /// Sends the handler's bytes. Returns whether libssh2 accepted bytes.
     private func write(_ channel: OpaquePointer) throws(TransferError) -> Bool {
         var total = 0
         while total < Self.bytesPerTurn {
@@ -261,7 +262,8 @@ import TransportSupport
         return total > 0
     }
 
-    /// Ends a command's input after all of it was sent. The input of a subsystem ends with the channel.
+    /// Ends a command's input after all of it was sent. The input of a subsystem ends with the channel. Returns whether this call ended the
+    /// input.
     private func endInput(_ channel: OpaquePointer) throws(TransferError) -> Bool {
         guard case .command = pending.program, !isInputEnded, outgoing.isEmpty else { return false }
         let code = unsafe libssh2_channel_send_eof(channel)

@@ -22,8 +22,8 @@ struct ChannelRequest: Sendable {
     let id: ID
     let program: Program
     let handler: any SSHChannelHandler
-    /// Resolved once: when the server has started the program, or rejected the channel or the program, the caller is cancelled, or the
-    /// connection ends.
+    /// Resumed once: when the server has started the program or rejected the channel or the program, when the caller is cancelled, or when
+    /// the connection ends.
     let opened: Once<Void>
     /// Called at most once, after the channel has ended; always called if the program was started.
     var ended: @Sendable (End) -> Void = { _ in }

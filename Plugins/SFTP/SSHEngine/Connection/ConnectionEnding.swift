@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Stores why a connection ended, and resumes the tasks that wait for its end.
+/// Stores the reason why a connection ended, and resumes the tasks that wait for the end.
 final class ConnectionEnding: Sendable {
     /// The reason why the connection ended; the error is nil if the client closed it.
     struct Outcome: Sendable {
@@ -29,6 +29,7 @@ final class ConnectionEnding: Sendable {
         for waiter in waiters { waiter.resume(returning: outcome) }
     }
 
+    /// Waits until the connection has ended, even if the task is cancelled.
     func wait() async -> Outcome {
         await withCheckedContinuation { continuation in
             let outcome = state.withLock { state -> Outcome? in

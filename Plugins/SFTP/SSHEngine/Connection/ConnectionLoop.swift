@@ -39,7 +39,9 @@ final class ConnectionLoop {
     ///
     /// - Parameters:
     ///   - given: A descriptor that is already connected to the server; nil to connect to the server.
+    ///   - opened: Gets the agreed parameters when the connection is open, or the error if it can't be opened.
     ///   - credentials: The credential provider. Set to nil once the socket is connected.
+    ///   - ending: Gets the error that ended the connection. The loop resolves it last.
     func run(
         over given: FileDescriptor?, _ opened: Once<SSHConnection.Agreement>, _ credentials: Locked<(any CredentialProvider)?>,
         _ ending: ConnectionEnding
@@ -144,8 +146,8 @@ final class ConnectionLoop {
     private func sleep(_ session: SSHSession) throws(TransferError) {
         let now = ContinuousClock.now
         let interval = settings.keepaliveInterval
-        // If the socket accepts no bytes for three keepalive intervals, the connection counts as lost. A server that sends no bytes has the
-        // same limit.
+        // If the socket accepts no bytes for three keepalive intervals, the loop considers the connection lost. The same limit applies if
+        // the server sends no bytes.
         if stuck != nil {
             let silent = now - max(stuckSince, session.traffic.lastSent)
             guard silent < interval * 3 else { throw silentServerError }

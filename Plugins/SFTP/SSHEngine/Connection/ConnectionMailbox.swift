@@ -27,7 +27,7 @@ final class ConnectionMailbox: Sendable {
         /// Whether the thread must check its channels before it sleeps again.
         var isWoken = false
 
-        /// Records that the thread must check its channels.
+        /// Makes the thread check its channels before it sleeps again.
         ///
         /// - Returns: Whether the thread sleeps and needs a byte to wake it.
         mutating func requestWake() -> Bool {
@@ -120,9 +120,10 @@ final class ConnectionMailbox: Sendable {
         }
     }
 
-    /// Sleeps until a descriptor is ready, the mailbox is woken, or the time has passed. A negative time means no limit.
+    /// Sleeps until a descriptor is ready, another thread wakes this one through the mailbox, or the time has passed. A negative time means
+    /// no limit.
     ///
-    /// - Returns: The events of each descriptor.
+    /// - Returns: The events of each descriptor, in order; 0 for a descriptor that is not ready.
     func sleep(_ descriptors: [(descriptor: CInt, events: Int32)], milliseconds: Int32) -> [Int32] {
         let isWoken = state.withLock { state in
             defer { state.isWoken = false }
@@ -148,8 +149,8 @@ final class ConnectionMailbox: Sendable {
         return unsafe poll(&polled, 1, 0) == 1 && Int32(polled.revents) & events != 0
     }
 
-    /// Sleeps until a descriptor is ready, the mailbox is woken, or the deadline or `atMost` has passed. Used while the connection is being
-    /// established.
+    /// Sleeps until a descriptor is ready, another thread wakes this one through the mailbox, or the deadline or `atMost` has passed. Used
+    /// while the connection is being established.
     ///
     /// - Throws: The deadline's error after the deadline, or `CancellationError` if the connection must stop.
     func wait(for events: Int32, on descriptor: CInt?, by deadline: Deadline, atMost: Duration? = nil) throws {

@@ -63,7 +63,9 @@ package final class SSHConnection: Sendable {
         }
     }
 
-    /// Records a new connection in the app's backend for swift-metrics.
+    /// Reports an attempt to connect, and its duration, to the app's metrics backend (swift-metrics).
+    ///
+    /// - Parameter result: `connected`, `cancelled`, or the class of the error.
     private static func record(_ result: String, since start: ContinuousClock.Instant) {
         guard !(MetricsSystem.factory is NOOPMetricsHandler) else { return }
         Counter(label: "transferkit_ssh_connections", dimensions: [("result", result)]).increment()
@@ -166,8 +168,8 @@ package final class SSHConnection: Sendable {
 
     /// Starts a subsystem of the server on its own channel (RFC 4254, section 6.5), for example `sftp`.
     ///
-    /// - Parameter handler: Receives and supplies the channel's bytes, possibly before this method returns. If this method throws,
-    ///   ``SSHChannelHandler/end(_:)`` is not called.
+    /// - Parameter handler: Receives and supplies the channel's bytes, possibly before this method returns. If this method throws, the
+    ///   connection does not call ``SSHChannelHandler/end(_:)``.
     /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unreachable` if the server has no such subsystem, and `transient`
     ///   if the server refuses to open another channel or the connection breaks.
     package func openSubsystem(_ name: String, handler: any SSHChannelHandler) async throws -> SSHChannel {

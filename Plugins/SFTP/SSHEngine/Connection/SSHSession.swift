@@ -25,6 +25,8 @@ import TransferCore
     static let hasModernRSA = unsafe libssh2_version(0x010B00) != nil
 
     /// Creates a session. Takes ownership of a connected, non-blocking socket, even if it throws.
+    ///
+    /// - Throws: A `TransferError` of the class `noSpace` if libssh2 can't allocate memory.
     init(socket: CInt, server: String, mailbox: ConnectionMailbox) throws(TransferError) {
         guard Self.isLibraryReady,
             let pointer = unsafe libssh2_session_init_ex(nil, nil, nil, Unmanaged.passUnretained(traffic).toOpaque())
@@ -71,21 +73,23 @@ import TransferCore
     /// Whether a packet is partly sent. If so, the call that returned EAGAIN must be repeated with the same bytes before any other call.
     var hasPartialPacket: Bool { directions & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0 || directions == 0 }
 
-    /// The events to wait for after EAGAIN, and the maximum time to wait.
+    /// The events to wait for after EAGAIN, and the maximum time to wait; nil for no maximum.
     var awaited: (events: Int32, atMost: Duration?) {
         switch directions {
         // libssh2 1.11.1 sometimes does not report the direction that it waits for. So repeat the call soon.
         case 0: (Int32(POLLIN | POLLOUT), .milliseconds(20))
         case CInt(LIBSSH2_SESSION_BLOCK_INBOUND): (Int32(POLLIN), nil)
-        // Waits only until the socket accepts bytes. The library may leave received bytes unread until the packet is sent. So also waiting
-        // for received bytes would be a busy loop.
+        // Waits only until the socket accepts bytes. The library may leave received bytes unread until the packet is sent. If the caller
+        // also waited for received bytes, the wait would end immediately, and the thread would poll continuously.
         default: (Int32(POLLOUT), nil)
         }
     }
 
     private var directions: CInt { unsafe libssh2_session_block_directions(pointer) }
 
-    /// Repeats a call until it returns a result other than EAGAIN.
+    /// Repeats a call of libssh2 until it returns a result other than EAGAIN, and returns this result.
+    ///
+    /// - Throws: The deadline's error after the deadline, or `CancellationError` if the connection must stop.
     func complete(by deadline: Deadline, _ call: () -> CInt) throws -> CInt {
         traffic.deadline = deadline.time
         defer { traffic.deadline = nil }

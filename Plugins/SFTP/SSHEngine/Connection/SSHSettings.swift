@@ -19,10 +19,10 @@ package struct SSHSettings: Sendable {
     package var handshakeTimeout: Duration = .seconds(30)
     /// The time limit for authentication. Includes the time for an agent to ask the user.
     package var authenticationTimeout: Duration = .seconds(60)
-    /// How long the server may be silent before a keepalive request is sent. After three times this interval, the connection counts as lost.
-    /// Does not apply while the connection has no channels.
+    /// The time without bytes from the server after which the client sends a keepalive request. After three times this interval, the client
+    /// considers the connection lost. Does not apply while the connection has no channels.
     package var keepaliveInterval: Duration = .seconds(15)
-    /// The maximum number of unread bytes of a channel.
+    /// The maximum number of bytes that the server may send over a channel before the client has read them.
     package var receiveWindow = 4 << 20
     /// The types of host keys to exclude, because the server's keys of these types are not pinned.
     var refusedKeyTypes: [String] = []
@@ -42,8 +42,8 @@ package struct SSHSettings: Sendable {
     var server: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 }
 
-/// The authentication methods, tried in this order: agent, key files, keyboard-interactive and password. A method is tried only if the server offers
-/// it.
+/// The authentication methods, tried in this order: agent, key files, keyboard-interactive and password. The client tries a method only if
+/// the server offers it.
 package struct SSHAuthentication: Sendable {
     /// The agent with the user's keys (draft-miller-ssh-agent).
     package enum Agent: Hashable, Sendable {
@@ -69,7 +69,7 @@ package struct SSHAuthentication: Sendable {
         }
     }
 
-    /// The agent. Its keys are tried first.
+    /// The agent. The client tries its keys first.
     package var agent = Agent.environment
     /// The time limit for the agent to list its keys, so that a hanging agent leaves time for other methods. The limit does not apply to
     /// signing, because the agent may ask the user for confirmation.

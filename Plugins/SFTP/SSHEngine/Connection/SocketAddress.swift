@@ -8,6 +8,7 @@ import TransferCore
 
 /// An address for a TCP connection, from getaddrinfo(3).
 struct SocketAddress: Sendable {
+    /// The error for a socket that can't be created, or can't start to connect.
     struct Refusal: Error {
         let text: String
 
@@ -22,6 +23,8 @@ struct SocketAddress: Sendable {
     let bytes: [UInt8]
 
     /// Resolves a name. Blocks until the system's resolver returns.
+    ///
+    /// - Throws: A `TransferError` of the class `unreachable`.
     static func lookUp(_ host: String, port: UInt16) throws(TransferError) -> [SocketAddress] {
         var hints = unsafe addrinfo()
         #if canImport(Glibc)
@@ -76,7 +79,7 @@ struct SocketAddress: Sendable {
         return descriptor
     }
 
-    /// Returns the error number of a connecting socket; nil if it is connected.
+    /// Returns the error number of a socket that was connecting; nil if it is now connected.
     static func error(of descriptor: CInt) -> CInt? {
         var code: CInt = 0
         var size = socklen_t(MemoryLayout<CInt>.size)

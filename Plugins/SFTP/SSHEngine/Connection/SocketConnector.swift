@@ -24,6 +24,7 @@ struct SocketConnector {
     /// Connects to the server.
     ///
     /// - Returns: A connected, non-blocking socket. The caller must close it.
+    /// - Throws: A `TransferError` of the class `unreachable` or `noSpace`, or `CancellationError` if the connection must stop.
     func connect() throws -> CInt {
         let deadline = Deadline(
             in: settings.connectTimeout,

@@ -6,7 +6,7 @@ import CSSH2
     import Darwin
 #endif
 
-/// Receives and sends the bytes of a session's socket, and holds the state for libssh2's callbacks. Used by one thread.
+/// Receives and sends the bytes of a session's socket, and holds the state for libssh2's callbacks. Only the connection's thread uses it.
 ///
 /// libssh2 reads an unlimited number of bytes before the server's identification string, so ``limit`` bounds them.
 final class SocketTraffic {
@@ -14,6 +14,7 @@ final class SocketTraffic {
     /// bytes, is much smaller (RFC 4253, section 6.1).
     static let handshakeLimit = 256 << 10
 
+    /// The number of received bytes.
     private(set) var received = 0
     /// The time at which bytes last arrived.
     private(set) var lastReceived = ContinuousClock.now
@@ -63,6 +64,9 @@ final class SocketTraffic {
         return count
     }
 
+    /// Sends bytes.
+    ///
+    /// - Returns: The number of sent bytes; for an error, the negative error number.
     func send(_ socket: CInt, _ buffer: UnsafeRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         let count = unsafe Self.sendNow(socket, buffer, length, flags | CInt(MSG_NOSIGNAL))
         guard count >= 0 else {

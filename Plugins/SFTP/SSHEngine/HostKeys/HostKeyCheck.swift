@@ -51,7 +51,7 @@ struct HostKeyCheck {
     /// A sentence with the first invalid lines, for the error about an unknown or changed key; empty if all lines are valid.
     private var faultyLines: String {
         guard !known.faults.isEmpty else { return "" }
-        // A line with a marker may have been meant to revoke the key.
+        // A line with a marker may be a misspelled revocation of the key.
         let faults = known.faults.filter(\.hasMarker) + known.faults.filter { !$0.hasMarker }
         let locations = faults.prefix(3).map(\.location).joined(separator: ", ")
         let more = known.faults.count > 3 ? " and others" : ""

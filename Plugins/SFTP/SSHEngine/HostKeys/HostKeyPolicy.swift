@@ -12,17 +12,18 @@ package struct HostKeyPolicy: Hashable, Sendable {
     package enum Trust: Hashable, Sendable {
         /// The keys in the known hosts files.
         case strict
-        /// Like ``strict``. In addition, a server without a known key of any type is trusted and added to ``HostKeyPolicy/userFile``.
+        /// Like ``strict``. In addition, the client trusts a server without a known key of any type, and adds its key to
+        /// ``HostKeyPolicy/userFile``.
         case acceptNew
-        /// Only keys with one of these fingerprints: `SHA256:` and Base64, as `ssh-keygen -l` shows them. The files are ignored.
+        /// Only keys with one of these fingerprints: `SHA256:` and Base64, as `ssh-keygen -l` shows them. The client ignores the files.
         case pinned([String])
     }
 
     /// The keys to trust.
     package var trust = Trust.strict
-    /// The user's file. With ``Trust/acceptNew``, unknown servers are added to it. If nil, unknown servers are rejected.
+    /// The user's file. With ``Trust/acceptNew``, the client adds unknown servers to this file. If nil, the client rejects unknown servers.
     package var userFile: FilePath?
-    /// Additional files, which are never changed: the user's second file, and the system's files.
+    /// Additional files, which the client never changes: the user's second file, and the system's files.
     package var systemFiles: [FilePath]
 
     /// Creates a policy with OpenSSH's files (ssh(1), FILES).

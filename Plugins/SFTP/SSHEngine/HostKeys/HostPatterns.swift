@@ -12,7 +12,7 @@ package struct HostName: Hashable, Sendable {
     }
 }
 
-/// The hosts field of a line of a known hosts file. Names are compared byte by byte, as in OpenSSH.
+/// The hosts field of a line of a known hosts file. Like OpenSSH, the client compares names byte by byte.
 enum HostPatterns: Sendable {
     /// A hashed name: its HMAC-SHA1 with a salt.
     case hashed(salt: [UInt8], hash: [UInt8])

@@ -36,14 +36,15 @@ package struct KnownHosts: Sendable {
     package struct Fault: Hashable, Sendable {
         /// The file and the number of the line, counted from 1.
         package let location: String
-        /// Whether the line begins with a marker. If so, the line was probably meant to revoke a key or to add a certificate authority.
+        /// Whether the line begins with `@`, like the markers `@revoked` and `@cert-authority`. If so, the user probably meant to revoke a
+        /// key or to add a certificate authority.
         package let hasMarker: Bool
     }
 
     package private(set) var entries: [Entry] = []
-    /// The invalid lines, which are ignored. Only the first 100 lines with a marker and the first 100 other lines are recorded.
+    /// The invalid lines, which have no effect. Contains at most the first 100 lines with a marker and the first 100 other lines.
     package private(set) var faults: [Fault] = []
-    /// The number of invalid lines with a marker, recorded or not. Each of them may have been meant to revoke a key.
+    /// The number of all invalid lines with a marker, including those that ``faults`` omits. Each may be a misspelled revocation of a key.
     package private(set) var markedFaultCount = 0
     private var plainFaultCount = 0
     private static let maximumFaults = 100
@@ -51,7 +52,7 @@ package struct KnownHosts: Sendable {
     /// Creates an empty collection.
     package init() {}
 
-    /// Adds the lines of a file. Records invalid lines in ``faults``.
+    /// Adds the lines of a file. Adds invalid lines to ``faults``.
     package mutating func add(_ content: [UInt8], file: String) {
         for (index, line) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             if let entry = Self.entry(line, file: file, line: index + 1) {

@@ -14,6 +14,8 @@ struct KnownHostsFile {
     private static let sizeLimit = 32 << 20
 
     /// Returns the content; nil if the file does not exist.
+    ///
+    /// - Throws: A `TransferError` of the class `trust` if the file can't be read, or is larger than 32 MiB.
     func read() throws(TransferError) -> [UInt8]? {
         do {
             // Without O_NONBLOCK, opening a FIFO would wait for a writer.
@@ -26,7 +28,9 @@ struct KnownHostsFile {
         }
     }
 
-    /// Appends a line. A single write keeps the lines of concurrent processes apart. Creates the file and its folder if needed.
+    /// Appends a line. Creates the file and its folder if needed. Uses a single write, so lines of concurrent processes do not mix.
+    ///
+    /// - Throws: A `TransferError` of the class `trust` if the file can't be changed.
     func append(_ line: String) throws(TransferError) {
         do {
             let folder = path.removingLastComponent()
@@ -50,6 +54,8 @@ struct KnownHostsFile {
 
 extension FileDescriptor {
     /// Reads a small file to its end.
+    ///
+    /// - Parameter limit: The maximum size in bytes.
     ///
     /// - Throws: The system's error, or `EFBIG` if the file exceeds the limit.
     func readAll(limit: Int) throws -> [UInt8] {

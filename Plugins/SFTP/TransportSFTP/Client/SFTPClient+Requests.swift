@@ -5,7 +5,7 @@ import TransportSupport
 /// Methods that send requests.
 ///
 /// Methods that wait for a response throw a ``StatusFailure`` for an error status, and a `TransferError` for a response of an unexpected
-/// type. Methods that return a ``SFTPResponse`` of any type return these responses instead. If the task is cancelled during the wait, the
+/// type. Methods that return an ``SFTPResponse`` of any type return such responses instead. If the task is cancelled during the wait, the
 /// methods throw `CancellationError` immediately; the server may still execute the request.
 extension SFTPClient {
     /// Waits until the server has reported its features.
@@ -15,13 +15,13 @@ extension SFTPClient {
         return try await once.valueUnlessCancelled()
     }
 
-    /// Sends a request whose response is awaited later. Requests are sent in the order of the calls.
+    /// Sends a request without waiting for its response. The client sends requests in the order of the calls.
     func begin(_ request: Request) -> PendingResponse {
         let once = Once<SFTPResponse>()
         let sent = Locked(false)
         let id = submit(request, onHandover: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
-            // A cancelled task never gets the handle, so the client closes the handle.
+            // If the task was cancelled, it never gets the handle, so the client closes the handle.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
         return PendingResponse(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
@@ -91,7 +91,7 @@ extension SFTPClient {
     }
 }
 
-/// A request whose response is awaited later.
+/// A request that the client has begun, and whose response a task can await.
 struct PendingResponse: Sendable {
     let client: SFTPClient
     fileprivate let id: UInt32
@@ -102,7 +102,7 @@ struct PendingResponse: Sendable {
     /// Whether the mover (see ``SFTPClient``) has fetched the request's packet. If so, the server may have executed the request.
     var isSent: Bool { sent.withLock { $0 } }
 
-    /// Waits for the response, which can have any type.
+    /// Waits for the response, which can have any type. Call only one of the methods that wait, and only once.
     func response() async throws -> SFTPResponse {
         try await once.valueUnlessCancelled { [client, id] in client.forget(id) }
     }

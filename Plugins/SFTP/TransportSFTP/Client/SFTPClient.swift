@@ -4,8 +4,9 @@ package import TransferCore
 
 /// The client side of one SFTP session. It encodes requests for any number of files and decodes the responses.
 ///
-/// The client does no input or output. Another object, the mover, transfers its bytes over one channel, and calls ``receive(_:)``,
-/// ``bytesToSend()`` and ``end(_:)`` on its own thread. Any thread can make requests. The server may respond in any order.
+/// The client does no input or output. Another object, called the mover here, transfers its bytes over one channel. The mover calls
+/// ``receive(_:)``, ``bytesToSend()`` and ``end(_:)`` on its own thread. For SSH, the mover is the thread of the connection. Any thread can
+/// make requests. The server may respond in any order.
 package final class SFTPClient: Sendable {
     typealias Completion = @Sendable (Result<SFTPResponse, TransferError>) -> Void
 
@@ -61,7 +62,8 @@ package final class SFTPClient: Sendable {
     /// - Parameters:
     ///   - logger: Logs each request with the level debug, except requests for content.
     ///   - wake: Called from any thread when there are bytes to send.
-    ///   - giveUp: Called when the server violates the protocol or has an unsupported version. The connection can't be used any longer.
+    ///   - giveUp: Called when the server violates the protocol or has an unsupported version. The SFTP session has then ended, so close
+    ///     its channel.
     package init(
         serverName: String, logger: Logger? = nil, wake: @escaping @Sendable () -> Void,
         giveUp: @escaping @Sendable (TransferError) -> Void = { _ in }
@@ -237,7 +239,7 @@ package final class SFTPClient: Sendable {
     }
 
     /// The start of the server's current silence: the last arrival of bytes, or the first unanswered request if that request is later. nil
-    /// if all requests are answered. Abandoned requests count as unanswered until the server responds.
+    /// if all requests are answered. Abandoned requests stay unanswered until the server responds.
     var unansweredSince: ContinuousClock.Instant? {
         state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
     }

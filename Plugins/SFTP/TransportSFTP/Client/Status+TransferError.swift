@@ -50,7 +50,7 @@ extension Status {
                 "\(server) can't access a file named \(name): the name may be too long (\(length) bytes) or contain forbidden characters."
             )
         case .badMessage: return error(.protocolViolation, .invalidResponse, "\(server) rejected a request for \(name) as malformed.")
-        // A failure without a reason often concerns only the file, so it does not count against the server.
+        // A failure without a reason often concerns only the file, so its class must not make the queue avoid the endpoint.
         case .failure: return error(.transient, .serverError, "A request for \(name) failed at \(server), which gave no reason.")
         default:
             return error(

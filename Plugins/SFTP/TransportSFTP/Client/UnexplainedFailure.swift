@@ -7,7 +7,7 @@ struct UnexplainedFailure: Error {
 }
 
 /// Counts the consecutive unexplained failures of each file, to decide between retrying and giving up. Such a failure can be transient, or
-/// the server may be unable to accept this file. An unexplained failure does not count against the server.
+/// the server may be unable to accept this file. An unexplained failure does not make the queue avoid the endpoint.
 final class UnexplainedFailures: Sendable {
     private struct File: Hashable {
         let transferID: String
@@ -16,7 +16,7 @@ final class UnexplainedFailures: Sendable {
 
     private let counts = Locked<[File: Int]>([:])
     private static let toleratedFailures = 2
-    /// The maximum number of counted files. Failures of additional files stay transient.
+    /// The maximum number of files with a count. Failures of additional files stay transient.
     private static let maximumFiles = 10_000
 
     /// Counts a failure of a file.

@@ -31,14 +31,15 @@ package struct FileAttributes: Hashable, Sendable {
 
     package init() {}
 
-    /// Returns attributes that change the size.
+    /// Returns attributes for a request that sets the size, in bytes.
     package static func size(_ size: Int64) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.size = UInt64(max(0, size))
         return attributes
     }
 
-    /// Returns attributes that change both times to the same value, because version 3 of the protocol can't change only one.
+    /// Returns attributes for a request that sets both times to the same value, in seconds since 1970. Version 3 of the protocol can't set
+    /// only one of them.
     package static func times(_ seconds: UInt32) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.accessTime = seconds
@@ -46,7 +47,7 @@ package struct FileAttributes: Hashable, Sendable {
         return attributes
     }
 
-    /// Returns attributes that change the permissions.
+    /// Returns attributes for a request that sets the permissions.
     package static func permissions(_ mode: UInt32) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.permissions = mode
@@ -97,7 +98,7 @@ package struct FileAttributes: Hashable, Sendable {
         }
         guard flags & Flag.extended != 0 else { return }
         let count = Int(try reader.uint32())
-        // Each extended attribute has two strings, each with a length of four bytes.
+        // An extended attribute consists of two strings, and each string begins with a length field of four bytes.
         guard count <= reader.remaining / 8 else { throw ProtocolFault("The server sent more attributes than the packet can hold.") }
         for _ in 0..<2 * count { _ = try reader.string("an attribute", atMost: PacketLimit.packet) }
     }

@@ -1,7 +1,8 @@
-/// Splits a stream of bytes into packets.
+/// Splits the bytes from a server into SFTP packets. A length field of four bytes precedes each packet (draft-ietf-secsh-filexfer-02,
+/// section 3).
 package struct PacketAssembler: Sendable {
     private var bytes: [UInt8] = []
-    /// The position of the first packet that has not been returned yet.
+    /// The position in `bytes` of the first packet that ``next()`` has not returned yet.
     private var start = 0
 
     package init() {}

@@ -1,4 +1,4 @@
-/// Reads the fields of a packet. Never reads beyond the end of the packet.
+/// Reads the fields of a packet. Throws a ``ProtocolFault`` instead of reading beyond the end of the packet.
 struct PacketReader {
     private var rest: ArraySlice<UInt8>
 
@@ -38,7 +38,7 @@ struct PacketReader {
         return Array(rest.prefix(count))
     }
 
-    /// Reads human-readable text. Truncates it at the limit, and replaces line breaks and NUL characters.
+    /// Reads human-readable text. Truncates it after `limit` bytes, and replaces each line break and NUL character with a space.
     mutating func text(atMost limit: Int) throws(ProtocolFault) -> String {
         let bytes = try string("a text", atMost: PacketLimit.packet)
         return String(String(decoding: bytes.prefix(limit), as: UTF8.self).map { $0.isNewline || $0 == "\0" ? " " : $0 })

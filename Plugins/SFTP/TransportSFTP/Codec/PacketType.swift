@@ -35,7 +35,7 @@ package enum PacketLimit {
     package static let name = 4 * 1024
     /// The maximum number of bytes of a handle (draft-ietf-secsh-filexfer-02, section 6.2).
     package static let handle = 256
-    /// The maximum number of names in one response. OpenSSH sends 100.
+    /// The maximum number of names in one response. OpenSSH sends at most 100.
     package static let names = 8 * 1024
 }
 

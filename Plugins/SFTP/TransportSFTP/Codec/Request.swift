@@ -46,7 +46,7 @@ package enum Request: Hashable, Sendable {
     case statvfs([UInt8])
     case fstatvfs(Handle)
     case limits
-    /// Copies bytes to the same position of another file.
+    /// Copies a range of the first file to the same position of the second file.
     case copyData(Handle, Range<UInt64>, to: Handle)
 
     /// Whether the request names a path, rather than the handle of an open file or folder.
@@ -57,7 +57,7 @@ package enum Request: Hashable, Sendable {
         }
     }
 
-    /// Whether the request transfers content or names. Such requests are too numerous to log.
+    /// Whether the request transfers content, or the names in a folder. Such requests are too numerous to log.
     var isForContent: Bool {
         switch self {
         case .read, .write, .readdir: true
@@ -78,14 +78,16 @@ package enum Request: Hashable, Sendable {
         }
     }
 
-    /// The first packet of a session.
+    /// The first packet that the client sends. It requests version 3 of the protocol.
     package static let initialize: [UInt8] = {
         var writer = PacketWriter(.initialize)
         writer.append(UInt32(3))
         return writer.finish()
     }()
 
-    /// Returns the packet of the request.
+    /// Returns the packet for the request, including its length field.
+    ///
+    /// - Parameter id: The number that the server repeats in its response.
     package func encoded(id: UInt32) -> [UInt8] {
         var writer = PacketWriter(type, capacity: capacity)
         writer.append(id)

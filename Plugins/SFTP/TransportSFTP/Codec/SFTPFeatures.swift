@@ -13,9 +13,10 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
 package struct SFTPFeatures: Hashable, Sendable {
     /// The maximum number of bytes that one request reads or writes. The server can set a lower limit. A request of this size fits into one
     /// SSH packet, and all servers must accept packets of 34,000 bytes (draft-ietf-secsh-filexfer-02, section 3). Larger requests would not
-    /// be faster than more requests in flight.
+    /// be faster, because the client keeps many requests in flight.
     package static let chunkSize = 32_640
-    /// The lowest limit of a server, in bytes, that the client respects. Smaller requests would be too slow.
+    /// The minimum size of a full request in bytes. If a server sets a lower limit, the client ignores that limit and uses this size,
+    /// because smaller requests would be too slow.
     package static let smallestChunkSize: UInt64 = 4_096
 
     package var version: UInt32 = 3
@@ -30,6 +31,7 @@ package struct SFTPFeatures: Hashable, Sendable {
 
     package init() {}
 
+    /// Returns whether the server listed an extension.
     package func offers(_ feature: ProtocolExtension) -> Bool {
         extensions.contains(feature.rawValue)
     }
@@ -46,7 +48,8 @@ package struct SFTPFeatures: Hashable, Sendable {
     }
 }
 
-/// The response to ``Request/limits``. A value of 0 means unlimited or unreported (OpenSSH, PROTOCOL, section 4.8).
+/// The limits that a server reports in its response to ``Request/limits``. The lengths are in bytes. A value of 0 means unlimited or
+/// unreported (OpenSSH, PROTOCOL, section 4.8).
 package struct ServerLimits: Hashable, Sendable {
     package var packetLength: UInt64
     package var readLength: UInt64
@@ -62,9 +65,9 @@ package struct ServerLimits: Hashable, Sendable {
     }
 }
 
-/// The free space from the response to ``Request/statvfs(_:)`` (OpenSSH, PROTOCOL, section 4.4).
+/// The free space of a file system, from the response to ``Request/statvfs(_:)`` (OpenSSH, PROTOCOL, section 4.4).
 package struct FileSystemSpace: Hashable, Sendable {
-    /// The number of free bytes for users other than root. Quotas may be lower.
+    /// The number of free bytes for users other than root. A quota may allow fewer bytes.
     package var available: UInt64
 
     package init(_ response: [UInt8]) throws(ProtocolFault) {

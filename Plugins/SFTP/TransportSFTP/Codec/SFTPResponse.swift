@@ -39,14 +39,14 @@ package struct Status: Hashable, Sendable {
     }
 }
 
-/// An entry of a folder.
+/// An entry in the listing of a folder.
 package struct ListedFile: Hashable, Sendable {
-    /// The name as the server sent it. It may be unsafe in a path.
+    /// The name as the server sent it. It is not checked: it may be `..` or contain a slash.
     package var name: [UInt8]
     package var attributes: FileAttributes
 }
 
-/// A response of a server.
+/// The content of a response packet.
 package enum SFTPResponse: Hashable, Sendable {
     case status(Status)
     case handle(Handle)
@@ -64,6 +64,7 @@ package enum ServerPacket: Hashable, Sendable {
     /// Decodes a packet.
     ///
     /// - Parameter packet: The packet without its length field.
+    /// - Throws: A ``ProtocolFault`` if the packet is malformed, or is not of a type that a server sends.
     package init(_ packet: ArraySlice<UInt8>) throws(ProtocolFault) {
         var reader = PacketReader(packet)
         let type = try reader.byte()

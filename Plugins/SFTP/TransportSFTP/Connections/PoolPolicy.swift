@@ -2,8 +2,8 @@ import TransferCore
 
 /// The rules for sharing connections to endpoints, and their time limits.
 package struct PoolPolicy: Sendable {
-    /// The number of files per connection at which the pool opens another connection. A connection is busy while at least 128 KiB
-    /// of content are in flight. It then counts as having at least this many files.
+    /// The number of files per connection at which the pool opens another connection. A connection is busy while at least 128 KiB of
+    /// content are in flight. The pool then treats it as a connection with at least this many files.
     package var filesPerConnection = 2
     /// The maximum number of connections that the pool opens at the same time after the first one. OpenSSH's server by default allows 10
     /// unauthenticated connections from all clients together (`MaxStartups`, sshd_config(5)).
@@ -23,8 +23,8 @@ package struct PoolPolicy: Sendable {
     package var silence = Duration.seconds(45)
     /// Like ``silence``, but for a connection on which an attempt was cancelled.
     package var silenceAfterCancellation = Duration.seconds(5)
-    /// How long a server may be silent before a connection sends a keepalive request. After three times this interval, the connection counts as
-    /// lost.
+    /// The time without bytes from the server after which a connection sends a keepalive request. After three times this interval, the
+    /// client considers the connection lost.
     package var keepaliveInterval = Duration.seconds(15)
     /// The interval at which tasks that wait for a connection report activity. Without the reports, the queue's stall timeout would end all
     /// attempts that wait for the same connection. Waiting needs no stall timeout, because the steps of connecting have their own limits.
@@ -43,6 +43,7 @@ package struct PoolPolicy: Sendable {
     /// - Parameters:
     ///   - late: The error to throw after the time limit.
     ///   - discard: Called with a result that arrives after the time limit.
+    /// - Throws: `late`, the error of the operation, or `CancellationError`.
     func within<Result: Sendable>(
         _ limit: Duration, orThrow late: TransferError, discard: @Sendable (Result) async -> Void = { _ in },
         _ body: @escaping @Sendable () async throws -> Result

@@ -34,8 +34,10 @@ final class ProxyProgram: Sendable {
     /// The program has its own process group, so an interrupt from the terminal does not reach it. After an interrupt, this process may
     /// still need the connection for an orderly shutdown.
     ///
-    /// - Parameter log: Called with each line of the standard error, truncated and without control characters.
-    /// - Returns: The program, and the other end of the socket in non-blocking mode. The caller must close it.
+    /// - Parameter log: Called on a separate thread with each line of the standard error, truncated to 200 bytes and without control
+    ///   characters.
+    /// - Returns: The program, and the other end of the socket in non-blocking mode, which the caller must close.
+    /// - Throws: A `TransferError` of the class `noSpace` if the system can't start the program.
     static func start(
         _ command: String, log: @escaping @Sendable (String) -> Void
     ) throws(TransferError) -> (ProxyProgram, FileDescriptor) {
@@ -85,7 +87,9 @@ final class ProxyProgram: Sendable {
         }
     }
 
-    /// Waits until the program exits, without sending a signal. Returns nil after the time limit. Call this method once, before ``end()``.
+    /// Waits until the program exits, without sending a signal. Call this method at most once, and before ``end()``.
+    ///
+    /// - Returns: The result of the program; nil after the time limit.
     func end(within limit: Duration) async -> End? {
         let timer = Task { [ended] in
             try await Task.sleep(for: limit)

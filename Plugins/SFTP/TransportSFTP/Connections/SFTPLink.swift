@@ -23,7 +23,7 @@ package protocol SFTPConnector: Sendable {
     /// - Throws: A `TransferError`, or `CancellationError`.
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink
 
-    /// Releases shared resources. Called after the last connection has closed.
+    /// Releases shared resources. The pool calls this method after the last connection has closed.
     func shutdown() async
 }
 

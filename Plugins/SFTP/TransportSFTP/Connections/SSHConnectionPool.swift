@@ -8,6 +8,7 @@ import TransportSupport
 /// credentials would affect the others as well. It opens additional connections a few at a time, because a server may limit concurrent
 /// logins (`MaxStartups`, sshd_config(5)).
 actor SSHConnectionPool {
+    /// An open connection that the pool assigns files to.
     private struct Member {
         let number: Int
         let link: any SFTPLink
@@ -28,9 +29,10 @@ actor SSHConnectionPool {
         }
     }
 
-    /// The number of content bytes in flight at which a connection counts as busy. Small files stay far below this number.
+    /// The number of content bytes in flight at or above which a connection is busy. Small files stay far below this number.
     private static let busyBytes = 128 << 10
 
+    /// The connections to one endpoint.
     private struct Group {
         var members: [Member] = []
         /// Connections whose server does not respond. They get no more files, and close when their current files are done.
@@ -77,7 +79,7 @@ actor SSHConnectionPool {
     /// - Parameters:
     ///   - limit: The maximum number of connections to the endpoint.
     ///   - prefersUnused: Whether to wait for a connection without files, if the pool can open one.
-    ///   - waiting: Called every few seconds while the call waits for a connection. Must not block.
+    ///   - waiting: Called at the start of a wait for a connection, and then at each ``PoolPolicy/activityInterval``. Must not block.
     /// - Throws: The error for a connection that can't be opened, `CancellationError`, or the error of the closure.
     nonisolated func use<Result: Sendable>(
         _ endpoint: Endpoint, atMost limit: Int, preferringUnused prefersUnused: Bool = false, credentials: any CredentialProvider,
@@ -145,6 +147,10 @@ actor SSHConnectionPool {
     }
 
     /// Starts to open connections for tasks that will each request a connection without files. Does not wait for the connections.
+    ///
+    /// - Parameters:
+    ///   - count: The number of tasks.
+    ///   - limit: The maximum number of connections to the endpoint.
     func prepare(
         _ count: Int, to endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger
     ) {

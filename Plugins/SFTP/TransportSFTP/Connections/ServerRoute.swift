@@ -86,7 +86,9 @@ enum ServerRoute: Sendable {
         return command + rest
     }
 
-    /// Checks the command without running it.
+    /// Checks a command without running it.
+    ///
+    /// - Throws: A `TransferError` for an unknown token, and for a host or user that is unsafe in a command.
     static func check(_ template: String, _ address: SFTPAddress) throws(TransferError) { _ = try command(template, address) }
 
     private static func isHarmless(_ byte: UInt8) -> Bool {

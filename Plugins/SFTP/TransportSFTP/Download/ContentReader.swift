@@ -31,12 +31,13 @@ final class ContentReader: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let state = Locked(State())
-    /// The window for requested bytes that have not been processed yet. Limits the memory use if the disk is slow. Starts small and grows
-    /// as content arrives, because bytes in flight are lost when the connection breaks.
+    /// Limits the requested bytes that have not been processed yet, and so the memory use if the disk is slow. Starts small and grows as
+    /// content arrives, because bytes in flight are lost when the connection breaks.
     private let unprocessed: RequestWindow
     private let arrivals: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
 
+    /// The initial maximum number of requests whose bytes have not been processed yet.
     private static let firstRequests = 16
     /// The maximum growth of the window. It exceeds the limit for one connection, so requests continue while the disk is briefly slow.
     private static let growth = (bytes: 6 << 20, requests: 192)
@@ -103,7 +104,8 @@ final class ContentReader: Sendable {
             case .success(.data(let bytes)) where !bytes.isEmpty && bytes.count <= count:
                 let piece = Piece(offset: offset, bytes: bytes, isLast: bytes.count == count)
                 let isWanted = enqueue(piece)
-                // Release before processing the piece, because a hanging disk must not block the other files of the connection.
+                // Releases the bytes before the piece is processed, because a hanging disk must not block the other files of the
+                // connection.
                 client.downloads.release(bytes: isWanted ? bytes.count : count, requests: isWanted && !piece.isLast ? 0 : 1)
                 guard isWanted else { return }
                 // A server may send less than was requested (draft-ietf-secsh-filexfer-02, section 6.4).

@@ -215,6 +215,7 @@ struct SFTPDownload {
         try await reader.read(next: blocks.next, process: process)
     }
 
+    /// The number of bytes that one connection reads before it requests the next block.
     private static let blockSize: Int64 = 4 << 20
 
     private func finish(_ writer: FileWriter, _ version: RemoteVersion?, mode: UInt32? = nil, size: Int64) async throws -> TransferReceipt {
@@ -222,8 +223,8 @@ struct SFTPDownload {
         if version != nil { try await verify(LocalContent(writer, size: size), &receipt) }
         reporter.report(total: size)
         let kept = server.options.keepModes ? mode : nil
-        // The file gets its permissions before its final name, because this process may be killed at any time. Only permissions that the
-        // owner does not have on the server are removed last.
+        // The file gets its permissions before its final name, because this process may be killed at any time. If the owner can't read or
+        // write the file on the server, these permissions are removed last.
         var isModeSet = true
         if let kept, !writer.isInPlace { isModeSet = writer.descriptor.changePart(mode: kept) }
         try await writer.finish(

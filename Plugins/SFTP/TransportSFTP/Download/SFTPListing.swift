@@ -103,7 +103,7 @@ struct SFTPListing {
     private static func entry(_ name: [UInt8], _ attributes: FileAttributes) -> RemoteEntry {
         let kind: RemoteEntry.Kind =
             switch attributes.kind {
-            // An entry of unknown kind counts as a file. If it is something else, its download fails.
+            // An entry of unknown kind is listed as a file. If it is something else, its download fails.
             case nil, .regular?: .file(size: RemoteVersion(attributes)?.size)
             case .folder?: .folder
             case .link?: .symbolicLink
@@ -117,7 +117,7 @@ struct SFTPListing {
     }
 
     /// The maximum number of entries whose attributes the listing requests in parallel. The receiver gets these entries before the next
-    /// requests, so even a slow listing shows activity.
+    /// requests are sent, so even a slow listing shows activity.
     private static let maximumConcurrentRequests = 100
     private static let dot = [UInt8(ascii: ".")]
     private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]

@@ -12,13 +12,15 @@ struct PartPlacing: Sendable {
 
     private static let maximumNumbers = 1_000
 
+    /// Returns the error for a part file that is missing or incomplete.
     static func lost(_ name: String, at server: String) -> TransferError {
         TransferError(.resumeLost, .uploadGone, "The part file of \(name) at \(server) is missing or incomplete. The upload restarts.")
     }
 
     // MARK: Existing files
 
-    /// Returns the attributes of the file with the final name. Returns nil if no file has this name, or if the policy never replaces a file.
+    /// Returns the attributes of the file with the final name. Returns nil if no file has this name, or if the policy is `rename`, which
+    /// chooses a free name later.
     func existingFile() async throws -> FileAttributes? {
         policy == .rename ? nil : try await client.attributesIfThere(paths.final)
     }
@@ -39,8 +41,8 @@ struct PartPlacing: Sendable {
             default: false
             }
         guard isKept else { return nil }
-        // The receipt contains the size of the source, although the existing file may have another size. The recorded size of a growing
-        // source is meaningless, so its receipt contains the size of the existing file.
+        // The receipt contains the size of the source, although the existing file may have another size. A growing source has no valid
+        // size, so its receipt contains the size of the existing file.
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, paths.final)
     }
 
@@ -54,7 +56,10 @@ struct PartPlacing: Sendable {
     /// Renames the part file to a name that the policy allows. With `skip`, removes the part file instead if a file with the final name
     /// exists.
     ///
-    /// - Parameter journal: Called with each name before the attempt to rename the part file to that name.
+    /// - Parameters:
+    ///   - size: The size of the part file in bytes, for the receipt.
+    ///   - journal: Called with each name before the attempt to rename the part file to that name.
+    /// - Throws: A `TransferError`, a ``StatusFailure``, `CancellationError`, or the error of `journal`.
     func place(size: Int64, journal: ([UInt8]) async throws -> Void) async throws -> TransferReceipt {
         switch policy {
         case .always, .different, .newer:
@@ -111,7 +116,7 @@ struct PartPlacing: Sendable {
             try await client.perform(.rename(part, to: paths.final))
             return []
         } catch let failure as StatusFailure where !failure.status.code.meansMissing {
-            // Without the existing file, the rename would fail again.
+            // Removing an existing file can help only if there is one, and it is not a folder.
             guard failure.status.code.mayMeanExisting,
                 let found = try await client.attributesIfThere(paths.final), found.kind != .folder
             else {

@@ -20,7 +20,7 @@ final class PartWriter: Sendable {
         var isOpen = true
         /// Whether the server has synced the complete part file.
         var isSynced = false
-        /// Resumed when no request is unanswered, or one request has failed.
+        /// The waiting call to ``PartWriter/drained()``. It resumes when no request is unanswered, or one request has failed.
         var drain: Once<Void>?
 
         var positions: [Int: Int64] { prefixes.mapValues(\.end) }
@@ -149,7 +149,7 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// Records the response to a write request.
+    /// Processes the response to a write request.
     ///
     /// - Returns: The new value of `State.count`, or nil after a failure; and the waiting call to ``drained()`` to resume, if any.
     private func recordResponse(
@@ -175,7 +175,7 @@ final class PartWriter: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// Waits until the server has confirmed all sent bytes.
+    /// Waits until the server has confirmed all sent bytes. Throws the error of the first request that failed.
     func drained() async throws {
         let drain = Once<Void>()
         let isDrained = state.withLock { state in
@@ -296,14 +296,15 @@ final class PartWriter: Sendable {
         var acceptedMode = true
     }
 
-    /// Syncs the part file (see `syncs`), closes it, and requests its size. Sends these requests before the server has confirmed all
-    /// content.
+    /// Sets the times and permissions of the part file, syncs it (see `syncs`), requests its size, and closes it. Sends these requests
+    /// before the server has confirmed all content.
     ///
     /// - Parameters:
     ///   - times: The modification time to set, in seconds since 1970; nil to keep it.
     ///   - mode: The permissions to set; nil to keep them.
     ///   - syncs: Whether to sync the part file; nil to sync it if the features of this writer include `fsync`.
-    /// - Throws: A `TransferError` of the class `resumeLost` if the sync fails, and checkpoints confirm bytes that no sync covers.
+    /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`. The class of the `TransferError` is `resumeLost` if the
+    ///   sync fails, and checkpoints confirm bytes that no sync covers.
     func finish(times: UInt32? = nil, mode: UInt32? = nil, syncs: Bool? = nil) async throws -> End {
         let timing = times.map { client.begin(.fsetstat(handle, .times($0))) }
         let permission = mode.map { client.begin(.fsetstat(handle, .permissions($0))) }

@@ -88,8 +88,9 @@ extension SFTPUpload {
 
     /// Opens the part file of an earlier attempt, and checks its content.
     ///
-    /// Bytes that the server acknowledged before the connection broke count as confirmed on three conditions: the part file is large enough, its last
-    /// bytes equal the same bytes of the source, and the server can sync it. Otherwise, the server may have lost the bytes in a power failure.
+    /// The transport treats bytes that the server acknowledged before the connection broke as confirmed on three conditions: the part file
+    /// is large enough, its last bytes equal the same bytes of the source, and the server can sync it. Otherwise, the server may have lost
+    /// the bytes in a power failure.
     private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
         let handle: Handle
         do {
@@ -166,7 +167,8 @@ extension SFTPUpload {
     private func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
         guard confirmed > 0, server.options.sync, !features.offers(.fsync), file.source.growth == nil else { return [] }
         let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
-        // On an unstable network, a long comparison would use up the time between two failures.
+        // After an earlier failure, compares only the ends. On an unstable network, a long comparison would take all the time between two
+        // failures.
         let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tail) : RecentBlocks(ranges)
         guard let warnings = try await warningsIfSame(blocks) else { throw PartPlacing.lost(paths.name, at: client.serverName) }
         return warnings

@@ -47,8 +47,8 @@ extension SFTPUpload {
         return receipt
     }
 
-    /// Removes the part file of another queue, which may have created it again after this upload removed it. If that fails, lets the queue remove it
-    /// later.
+    /// Removes the part file of another queue, which may have created the file again after this upload removed it. If the removal fails,
+    /// the receipt contains a checkpoint with which the queue removes the file later.
     func removeOtherPart(_ receipt: inout TransferReceipt) async {
         guard let other = known?.checkpoint.otherPart else { return }
         do {

@@ -2,16 +2,17 @@ import Foundation
 import TransferCore
 import TransportSupport
 
-/// Continues an upload in a new part file, because another queue may still have the earlier part file open.
+/// Resumes an upload in a new part file, because another queue may still have the earlier part file open.
 extension SFTPUpload {
     /// The maximum number of bytes that one request copies, so that the server responds in time.
     private static let copySize: UInt64 = 32 << 20
 
     /// Copies the confirmed bytes of another queue's part file into the part file of this upload, and removes the other part file.
     ///
-    /// A checkpoint names both part files while both can exist, so that both are removed if the session is removed.
+    /// A checkpoint names both part files while both can exist, so that a removal of the session removes both.
     ///
-    /// - Returns: The upload that continues in its part file.
+    /// - Parameter earlier: The path of the other queue's part file.
+    /// - Returns: The upload that resumes in its own part file.
     /// - Throws: A `TransferError` of the class `resumeLost` if the server can't copy the bytes.
     func replacing(_ earlier: [UInt8]) async throws -> SFTPUpload {
         var upload = self

@@ -1,9 +1,10 @@
 import Locking
+import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// One attempt to upload one file. It writes to a part file, and renames the part file when the content is complete. Without part files
-/// (``SFTPOptions/partFiles``), it writes directly to the final name.
+/// One attempt to upload one file. It writes to a part file, and renames the part file when the content is complete. If
+/// ``SFTPOptions/partFiles`` is false and the overwrite policy is `always`, it writes directly to the final name.
 struct SFTPUpload {
     let connection: PooledConnection
     /// The server's features, without syncs if too many syncs of this upload were interrupted.
@@ -14,17 +15,18 @@ struct SFTPUpload {
     let others: ConnectionLender
     let paths: RemoteFilePaths
     let part: [UInt8]
-    /// The part file in which another queue began the file, or nil. The other queue may still have it open, so this upload must not write into it.
+    /// The part file in which another queue began the upload; nil if there is none. The other queue may still have this file open, so this
+    /// upload must not write into it.
     var foreignPart: [UInt8]?
     let file: FileReader
     let options: AttemptOptions
     let server: SFTPServer
     /// The progress of an earlier attempt; nil if there is no checkpoint of this transport.
     var known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
-    /// The permissions of the source; nil for the queue's copy of an app's data or stream (``UploadSource/isSpooled``).
+    /// The permissions of the source, or of the file of which the source is the queue's copy; nil for data from memory and streams.
     let sourceMode: UInt32?
-    /// Whether this process has already made an attempt for this file, and since then, the file has not restarted and the session was not
-    /// retried.
+    /// Whether ``FileAttempt/number`` counts an earlier attempt. The count begins again in a new process, or, for example, when the file
+    /// restarts or its session is retried.
     let isRepeated: Bool
     let threads: WorkerThreads
     /// The part file on the server, for the error of the attempt.
@@ -50,7 +52,8 @@ struct SFTPUpload {
         self.features = features.after(interruptedSyncs)
         offersSync = features.offers(.fsync)
         isRepeated = attempt.number > 1
-        sourceMode = file.source.isSpooled ? nil : file.descriptor.mode
+        let source = file.source
+        sourceMode = source.isSpooled ? source.originalPermissions.map { UInt32($0.rawValue) } : file.descriptor.mode
         if let known {
             // Uses the path in the checkpoint, because the account's options may have changed.
             let (stored, own) = ([UInt8](known.checkpoint.part), try paths.part(of: attempt.partID))
@@ -103,8 +106,8 @@ struct SFTPUpload {
                 placing, size: size, checksum: known.checkpoint.checksum, replacing: known.checkpoint.existing)
         }
         var checkpoint = known?.checkpoint ?? initialCheckpoint
-        // Starts to open connections before the check for an existing file, because opening takes a while
-        // and the upload nearly always needs the connections.
+        // Starts to open connections before the check for an existing file, because opening takes a while, and the upload nearly always
+        // needs the connections.
         if checkpoint.ranges != nil { await others.prepare(maximumWriters - 1) }
         if known == nil, !writesFinalName, let existing = try await placing.existingFile() {
             if let receipt = try placing.receipt(keeping: existing) {

@@ -86,8 +86,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
 
     // MARK: Positions
 
-    /// Returns whether all positions are valid. If there are ranges, each byte of the file must be in exactly one of them. Check a stored
-    /// checkpoint before using its numbers.
+    /// Returns whether all positions are valid. If there are ranges, each byte of the file must be in exactly one of them. Call this method
+    /// for each stored checkpoint before you use its numbers.
     ///
     /// - Parameters:
     ///   - confirmed: The number of bytes that the checkpoint confirms.
@@ -141,7 +141,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     }
 }
 
-/// The size and the modification time of a file on a server. A file that replaces it usually differs in one of them.
+/// The size and the modification time of a file on a server. If another file replaces this file, usually at least one of them differs.
 struct FileVersion: Codable, Hashable, Sendable {
     let size: UInt64?
     /// The time in seconds since 1970.

@@ -1,8 +1,8 @@
 import Locking
 package import TransferCore
 
-/// Tracks the progress of an upload over all ranges of the file, and assigns ranges to writers. Reports bytes as confirmed only after a
-/// checkpoint that covers them was saved.
+/// Tracks the progress of an upload over all ranges of the file, and assigns ranges to writers (`PartWriter`). Reports bytes as confirmed
+/// only after a checkpoint that covers them was saved.
 package final class UploadRecord: Sendable {
     /// A range of the file. One writer sends it from start to end.
     private struct RangeState {
@@ -104,7 +104,10 @@ package final class UploadRecord: Sendable {
 
     /// Claims the next bytes of a range.
     ///
-    /// - Returns: nil at the end of the range.
+    /// - Parameters:
+    ///   - limit: The maximum number of bytes.
+    ///   - index: The index of the range.
+    /// - Returns: The claimed bytes; nil at the end of the range.
     package func claim(upTo limit: Int64, of index: Int) -> Swift.Range<Int64>? {
         state.withLock { state in
             let rangeState = state.rangeStates[index]
@@ -135,7 +138,7 @@ package final class UploadRecord: Sendable {
     func endAfterFailedSync(isInterrupted: Bool) async {
         let mustSave = state.withLock { state in
             state.isOver = true
-            // Several writers may lose their connections at the same time, which counts once.
+            // If several writers lose their connections at the same time, counts only one interruption.
             let isCounted = isInterrupted && !state.wasInterrupted
             if isCounted {
                 state.wasInterrupted = true
@@ -149,7 +152,7 @@ package final class UploadRecord: Sendable {
         if mustSave { await Task { try? await self.enqueueSaving([:]) }.value }
     }
 
-    /// Records a successful sync. The next checkpoint stores it.
+    /// Lowers the number of interrupted syncs after a successful sync. The next checkpoint stores the number.
     func didSync() {
         state.withLock { $0.interruptedSyncs = $0.interruptedSyncs.decremented }
     }
@@ -160,7 +163,7 @@ package final class UploadRecord: Sendable {
     /// The number of bytes after which a writer stops and syncs. See ``InterruptedSyncs/step``.
     var syncStep: Int64? { state.withLock { $0.interruptedSyncs.step } }
 
-    /// Returns the number of unconfirmed bytes.
+    /// Returns the number of unconfirmed bytes of a file with this size.
     func rest(of size: Int64) -> Int64 { size - state.withLock { $0.totals.confirmed } }
 
     /// Reports the progress at the start of the attempt.
@@ -179,7 +182,7 @@ package final class UploadRecord: Sendable {
     }
 
     /// Saves a checkpoint that confirms bytes of some ranges. Waits for checkpoints that other writers are saving, because an older
-    /// checkpoint must not overwrite a newer one.
+    /// checkpoint must not overwrite a newer one. Throws an error if the queue can't store the checkpoint.
     ///
     /// - Parameter positions: For each range, by index, the position up to which the server has all bytes.
     package func save(_ positions: [Int: Int64]) async throws {
@@ -189,6 +192,7 @@ package final class UploadRecord: Sendable {
     /// Saves a checkpoint with the bytes that the server acknowledged but did not sync before the connection broke.
     ///
     /// - Parameter positions: For each range, by index, the position up to which the server acknowledged all bytes.
+    /// - Throws: An error if the queue can't store the checkpoint.
     package func save(acknowledged positions: [Int: Int64]) async throws {
         let isOver = state.withLock { state in
             guard !state.isOver else { return true }

@@ -29,7 +29,7 @@ package enum ChecksumCommand {
         done
         """
 
-    /// Returns the command's input for some files.
+    /// Returns the command's input: for each file, a line with its encoded path.
     package static func input(_ paths: [[UInt8]]) -> [UInt8] {
         paths.flatMap { path in path.flatMap(encode) + [UInt8(ascii: "\n")] }
     }

@@ -1,13 +1,14 @@
 import TransferCore
 import TransportSupport
 
-/// Compares a local file with a file on the server, with a checksum program on the server if possible, or by reading the file back.
+/// Compares a local file with a file on the server. If possible, a checksum program on the server computes the checksum. Otherwise, the
+/// client reads the server's file back.
 struct ContentComparison {
     /// The result of a comparison.
     struct Outcome {
         /// The checksum; nil if the contents differ.
         var digest: Checksum?
-        /// Warnings for the receipt, if the whole file was read back.
+        /// Warnings for the receipt; empty unless the client read the whole file back.
         var warnings: [String] = []
     }
 

@@ -57,6 +57,8 @@ package actor RemoteChecksums {
 
     /// Returns the checksum of a file on the server.
     ///
+    /// - Parameter size: The file's size in bytes. It determines how many files share a command, and the time limit of the command.
+    ///
     /// - Returns: nil if the server's shell can't compute the checksum.
     /// - Throws: `CancellationError` immediately when the task is cancelled.
     package nonisolated func digest(of path: [UInt8], size: Int64) async throws -> Checksum? {
@@ -104,7 +106,7 @@ package actor RemoteChecksums {
         startCommands()
     }
 
-    /// The time in which even a slow server, which hashes 1 MiB per second, completes a command for files of this total size.
+    /// Returns the time limit of a command for files of this total size in bytes: 60 s, and 1 s per MiB, which is enough for a slow server.
     static func timeLimit(for bytes: Int64) -> Duration { .seconds(60 + (bytes >> 20)) }
 
     private nonisolated func run(

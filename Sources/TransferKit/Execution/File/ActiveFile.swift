@@ -2,14 +2,15 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// The progress of one file in flight. The transport's threads update the byte positions without a lock; the session's monitor reads them.
+/// The progress of one file in flight. The transport's threads update the byte positions without a lock; the run's ``SessionMonitor`` reads
+/// them.
 package final class ActiveFile: Sendable {
     /// The position of the file in the session.
     package let position: Int64
     /// The byte position at which the attempt began.
     package let start: Int64
-    /// The byte position that was reported before this attempt. The shown position never falls below this floor, even if the attempt begins
-    /// earlier in the file.
+    /// The confirmed byte position that the statistics showed before this attempt. ``shownConfirmed`` never falls below this position, even
+    /// if the attempt begins earlier in the file.
     private let floor: Int64
     /// The size in bytes; negative while it is unknown.
     private let knownSize: Atomic<Int64>
@@ -31,6 +32,7 @@ package final class ActiveFile: Sendable {
     private let isSizeGuessed: Bool
     private let bytesBeyond = Atomic<Int64>(0)
     private let abandon = Locked<(@Sendable () -> Void)?>(nil)
+    private let remainingPartLocation = Locked<String?>(nil)
     let phases: AttemptPhases
 
     package init(
@@ -115,9 +117,10 @@ package final class ActiveFile: Sendable {
 
     /// Whether the attempt waits for a response from the other end.
     ///
-    /// A large file counts as waiting once this attempt has sent its last byte, even without a call to ``noteAwaitedResponse()``, unless
-    /// ``noteWork()`` was called since. A small file does not, because the server has little to do after its last byte. A file whose last byte
-    /// was sent before this attempt does not either, because the attempt begins with small requests, to which a server responds quickly.
+    /// A file of more than 1 MiB counts as waiting once this attempt has sent its last byte, even without a call to
+    /// ``noteAwaitedResponse()``, unless ``noteWork()`` was called since. A smaller file does not, because the server has little to do
+    /// after its last byte. A file whose last byte was sent before this attempt does not either, because the attempt begins with small
+    /// requests, to which a server responds quickly.
     package var isResponseAwaited: Bool {
         isWaiting.load(ordering: .relaxed)
             || !isBusy.load(ordering: .relaxed) && moved > 0 && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
@@ -141,17 +144,24 @@ package final class ActiveFile: Sendable {
     /// The number of bytes that this attempt transferred.
     var moved: Int64 { max(0, sent - start) }
 
-    /// Records that the other end creates a record for each successful attempt, as a form handler may do.
+    /// Notes that the other end creates a record, such as a form submission, for each successful attempt.
     func noteRecord() { recordWasReported.store(true, ordering: .relaxed) }
 
     /// Whether the other end creates a record for each successful attempt, so that attempts must not be repeated needlessly.
     var leavesRecord: Bool { recordWasReported.load(ordering: .relaxed) }
 
-    /// Records whether the other end may have a record of this attempt, so that the file must not be sent again.
+    /// Sets whether the other end may have a record of this attempt, so that the file must not be sent again.
     func setRecordPossible(_ isPossible: Bool) { recordIsPossible.store(isPossible, ordering: .relaxed) }
 
     /// Whether the other end may have a record of this attempt, so that the file must not be sent again.
     var mayHaveRecord: Bool { recordIsPossible.load(ordering: .relaxed) }
+
+    /// Stores the kind and the path of the part file that the cancelled attempt leaves at the other end.
+    func noteRemainingPart(_ location: String) { remainingPartLocation.withLock { $0 = location } }
+
+    /// The kind and the path of the part file that the cancelled attempt leaves at the other end, for the error of a stalled attempt; nil
+    /// if the transport reported no part file.
+    var remainingPart: String? { remainingPartLocation.withLock { $0 } }
 
     /// Records that the attempt begins, and sets the action that ends it if it stalls.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {

@@ -42,7 +42,7 @@ final class AttemptPhases: Sendable {
         self.now = now
     }
 
-    /// Begins a phase, and returns the phase that it ends.
+    /// Begins a phase, and returns the previous phase. Has no effect if the attempt is already in this phase.
     @discardableResult
     func enter(_ phase: Phase) -> Phase {
         guard current.load(ordering: .relaxed) != phase.rawValue else { return phase }

@@ -27,7 +27,7 @@ package struct FileHistory: Equatable, Sendable {
     var hasConfirmed = false
     /// Whether the endpoint performed one of the last attempt's requests, even one that moved no content.
     private(set) var wasServed = false
-    /// Whether the last attempt moved so many bytes that, during an outage, the next attempt must start later than usual.
+    /// Whether the last attempt moved more than 1 MiB, so that, during an outage, the next attempt must start later than usual.
     package private(set) var isCostly = false
     /// Whether the last attempt failed because its endpoint was down, and probably not only for this file.
     private(set) var isOutage = false
@@ -41,8 +41,9 @@ package struct FileHistory: Equatable, Sendable {
     /// The largest confirmed position, in bytes, that counted as progress at any endpoint since the source last changed. Restarts for other
     /// reasons do not reset this position.
     private var furthest: Int64 = 0
-    /// Whether the other end may have a record of the file, so that the file must not be sent again.
+    /// Whether the other end may have a record of the file, such as a form submission, so that the file must not be sent again.
     var mayHaveRecord = false
+    /// The number of restarts because the source file changed.
     var sourceChanges = 0
     /// The number of times that the transferred content had a wrong checksum. Restarts do not reset it.
     var mismatches = 0

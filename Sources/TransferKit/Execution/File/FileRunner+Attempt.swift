@@ -5,8 +5,10 @@ import Tracing
 import TransferCore
 
 extension FileRunner {
-    /// Inspects the local file (the source of an upload, or the destination of a download), and creates the attempt. Returns nil if another
-    /// run is probing the endpoint.
+    /// Inspects the local file (the source of an upload, or the destination of a download), and creates the attempt. Returns nil if the
+    /// endpoint failed too often, and another run is probing it, that is, testing it with an attempt.
+    ///
+    /// - Throws: ``TransferError`` if the attempt can't begin; `CancellationError`; ``QueueError`` if the store can't be used.
     mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
         history.began()
         if history.mayHaveRecord { throw TransferError.outcomeUnknown }
@@ -67,7 +69,8 @@ extension FileRunner {
         context.publish(.attemptFailed(context.id, shortage, retryAt: context.clock.date() + StreamSpool.fullDiskRetryDelay))
     }
 
-    /// Reports the endpoint of the current attempt if it differs from the endpoint of the last attempt.
+    /// Reports the endpoint of the attempt that begins, if it differs from the endpoint of the run's last attempt. Also reports if the
+    /// session continues at another location.
     func announce(_ endpoint: Endpoint) {
         context.live.labels.use(endpoint.transport)
         let (isNew, before) = record.announce(endpoint)
@@ -89,10 +92,12 @@ extension FileRunner {
     /// The ID of the file's transfer, which changes at each restart.
     var transferID: String { "\(context.id)-\(file.position)-\(file.generation)" }
 
-    /// The ID in the name of the file's part file.
+    /// The ID in the name of the file's part file. Contains ``SessionOptions/partEpoch``, if the session has one.
     var partID: String { context.options.partEpoch.map { "\(transferID)-\($0)" } ?? transferID }
 
     /// Runs the transport. If the attempt succeeds, reports the file as completed.
+    ///
+    /// - Throws: The ``TransferError`` of a failed attempt; `CancellationError`; ``QueueError`` if the completion can't be stored.
     mutating func perform(_ prepared: PreparedAttempt) async throws {
         let active = prepared.active
         defer {
@@ -119,8 +124,9 @@ extension FileRunner {
                         + "transferred bytes.")
             }
             let report = RunEvent.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
-            // The bytes of a stream must be kept until its completion is stored. If the other end records each successful attempt, the
-            // completion must be stored before the next file starts. An observer must record the completion before the queue counts it.
+            // The bytes of a stream must be kept until its completion is stored. If the other end creates a record for each successful
+            // attempt, the completion must be stored before the next file starts. A progress observer must have handled the completion
+            // before the queue counts the file as completed.
             let isAwaited = prepared.stream != nil || active.leavesRecord || context.progressObserver != nil
             if isAwaited { try await context.send(report) }
             if prepared.stream != nil {
@@ -135,8 +141,8 @@ extension FileRunner {
             context.live.end(active, confirmed: active.shownConfirmed)
             file.size = active.size
             history.hasConfirmed = prepared.activity.hasConfirmed
-            // If the other end may have recorded the attempt, the attempt counts as served, so that the queue does not repeat the attempt
-            // endlessly.
+            // If the other end may have created a record of the attempt, the attempt counts as served, so that the queue does not repeat
+            // the attempt endlessly.
             history.ended(
                 at: prepared.endpoint, wasServed: prepared.activity.hasServed || active.leavesRecord && active.moved > 0,
                 moved: active.moved, canResume: prepared.saved.withLock { $0 != nil })
@@ -210,10 +216,10 @@ extension FileRunner {
     /// Returns the error of a stalled attempt to transfer a file or to list a folder.
     ///
     /// If the endpoint confirmed or delivered nothing, and at most 1 MiB moved, the account's next endpoint may work better, so this endpoint
-    /// counts as unreachable.
+    /// counts as unreachable. The cause is the part file that the attempt leaves, if the transport reported it.
     static func stall(of active: ActiveFile, _ activity: EndpointActivity, _ message: String) -> TransferError {
         let isSilent = !activity.hasConfirmed && active.moved <= FileWindow.smallSize
-        return TransferError(isSilent ? .unreachable : .transient, .stalled, message)
+        return TransferError(isSilent ? .unreachable : .transient, .stalled, message, cause: active.remainingPart)
     }
 
     /// Runs the transport in a task, which begins immediately on systems with `Task.immediate`.
@@ -237,7 +243,7 @@ extension FileRunner {
         let (isDownload, stream) = (file.kind == .download, prepared.stream)
         let (position, generation) = (file.position, file.generation)
         let waitsForTurn = waitsForTurn(at: prepared.transport)
-        return AttemptReporter(
+        var reporter = AttemptReporter(
             progress: { sent, confirmed in
                 let grew = active.report(sent: sent, confirmed: confirmed)
                 stream?.confirm(confirmed)
@@ -293,6 +299,8 @@ extension FileRunner {
                 active.setRecordPossible(report == .possible)
             },
             wait: { active.noteAwaitedResponse() }, answer: { activity.served() })
+        reporter.remainingPartHandler = { active.noteRemainingPart($0) }
+        return reporter
     }
 
     /// Sets the size once it is known.

@@ -3,8 +3,9 @@ import TransferCore
 
 /// The parameters with which a ``FileRunner`` lists a folder.
 struct FolderListingWork: Sendable {
+    /// Whether to list a symbolic link to a regular file as a file.
     var resolvesLinks: Bool
-    /// Creates a catalogue for the entries of one attempt, and discards the entries of earlier attempts.
+    /// Creates a catalogue for the entries of one attempt, and deletes the rows that earlier attempts stored.
     var begin: @Sendable () async throws -> FolderCatalogue
 }
 
@@ -44,7 +45,9 @@ extension FileRunner {
         return true
     }
 
-    /// Lists the folder, and returns when the catalogue has received all entries.
+    /// Lists the folder, and returns when the ``FolderCatalogue`` has received all entries.
+    ///
+    /// - Throws: The ``TransferError`` of a failed listing; `CancellationError`; ``QueueError`` if the store can't be used.
     mutating func list(at endpoint: Endpoint) async throws {
         guard let listing else { return }
         history.began()

@@ -22,6 +22,9 @@ extension PendingFile {
 
 extension FileRunner {
     /// Inspects the file to transfer. Compares the source of an upload with its identity at the last checkpoint.
+    ///
+    /// - Throws: ``TransferError`` if the source is missing, unreadable, too large, or has changed; ``QueueError`` if the store can't be
+    ///   used.
     mutating func payload(at endpoint: Endpoint) async throws -> AttemptPayload {
         if file.kind == .download { return try await downloadPayload(from: endpoint) }
         if file.kind == .stream { return try await streamPayload(to: endpoint) }
@@ -41,7 +44,11 @@ extension FileRunner {
         }
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
         if let stored = checkpoints[endpoint.address] { try await compare(identity, with: stored) }
-        let source = UploadSource(path: path, identity: identity, isSpooled: file.kind == .blob, confinement: confinement)
+        let isSpooled = file.kind == .blob
+        let source = UploadSource(
+            path: path, identity: identity, isSpooled: isSpooled,
+            originalPermissions: isSpooled ? Spool.permissionsOfSource(ofCopy: path.lastComponent?.string ?? "") : nil,
+            confinement: confinement)
         return AttemptPayload(payload: .upload(source), size: identity.size, identity: identity)
     }
 
@@ -121,7 +128,8 @@ extension FileRunner {
             stream: stream)
     }
 
-    /// The destination of a download. The store records the part file before the part file exists.
+    /// The destination of a download. The store contains the part file's checkpoint before the part file exists. If another queue ran the
+    /// session before, takes that queue's part file away from it; the file restarts unless the part file is complete.
     private mutating func downloadPayload(from endpoint: Endpoint) async throws -> AttemptPayload {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))

@@ -6,6 +6,7 @@ import TransferCore
 struct FileRunner: Sendable {
     enum Outcome: Sendable {
         case completed
+        /// The file failed. The session's options determine whether the session continues with its other files.
         case givenUp(TransferError)
         case sessionFailed(TransferError)
         /// The next attempt is due at ``FileHistory/dueAt``. The error is nil if no attempt failed.
@@ -93,7 +94,9 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Chooses an endpoint, and inspects the file in its current state.
+    /// Chooses an endpoint, and prepares the next attempt or listing there.
+    ///
+    /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the store can't be used.
     mutating func next() async throws -> Step {
         try Task.checkCancellation()
         let preferred = try await context.endpointQuestion.choice(among: availability.available)
@@ -132,7 +135,8 @@ struct FileRunner: Sendable {
     }
 
     /// Requests permission to contact an endpoint now, and returns whether the permission was granted. If the endpoint failed too often,
-    /// only one run at a time may probe it. A probe blocks other runs for at most ``EndpointHealth/longestProbe``.
+    /// only one run at a time may probe it, that is, test it with an attempt. A probe blocks other runs for at most
+    /// ``EndpointHealth/longestProbe``.
     func requestAccess(to endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard availability.needingProbe.contains(endpoint) else { return true }
         return try await context.send(.probe(endpoint)).isGranted

@@ -9,8 +9,9 @@ package import TransferCore
     import Darwin
 #endif
 
-/// Names and removes the part files of downloads on this machine, and takes them away from a queue that ran the session before. Like remote
-/// content, each part file to remove has an entry in the discard outbox, which survives restarts of the process.
+/// Names and removes the part files of downloads on this machine. In a fleet, also takes part files away from the queue that ran the
+/// session before. Like remote content, each part file to remove has an entry in the discard outbox (``DiscardOutbox``), which survives
+/// restarts of the process.
 ///
 /// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The store therefore always
 /// lists all part files that may exist on the disk. The checkpoint is stored under a separate endpoint address (`Endpoint.localPart(of:)`).
@@ -67,13 +68,14 @@ package struct LocalParts: Sendable {
     }
 
     /// Takes a part file away from its former owner, the queue that ran the session before. The former owner can then no longer give the
-    /// file its final name. It may still have the part file open, so the content is not used unless the part file already has its final
-    /// name.
+    /// file its final name. The former owner may still have the part file open, so this queue does not use the content unless the part file
+    /// already has its final name.
     ///
     /// - Parameters:
     ///   - checkpoint: The checkpoint of the part file.
     ///   - own: The name of this queue's part file, in the same folder.
-    /// - Returns: Whether the part file is complete and has its final name. If so, this queue must use the part file.
+    /// - Returns: Whether the part file is complete and has its final name. If so, the part file also has the name `own`, and this queue
+    ///   must use it. Otherwise, the part file no longer exists.
     /// - Throws: A ``/TransferCore/TransferError`` if the former owner may still give the part file its final name.
     package func seize(_ checkpoint: Checkpoint, as own: FilePath) async throws(TransferError) -> Bool {
         guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, let ownLast = own.lastComponent else { return false }
@@ -97,7 +99,7 @@ package struct LocalParts: Sendable {
             }
             try check(result)
             guard result == 0 else { return false }
-            // The second name of a complete part file, which the former owner may be about to rename to the final name.
+            // Removes the second name of a complete part file. The former owner may be about to rename this name to the final name.
             try check(
                 unsafe DownloadDestination.placingName(of: name).withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) })
             var found = stat()
@@ -176,7 +178,7 @@ package struct LocalParts: Sendable {
                 }
                 folders[parent] = opened
                 Self.removePlaceholder(of: name, in: opened)
-                // The placing name may belong to a small file that records the final name; see ``DownloadDestination``. Remove that file
+                // The placing name may belong to a small file that contains the final name; see ``DownloadDestination``. Remove that file
                 // first. If only the part file were gone, the small file would seem to describe an older file with the final name.
                 for name in [DownloadDestination.placingName(of: name), name] {
                     let result = unsafe name.withPlatformString { unsafe unlinkat(opened.rawValue, $0, 0) }

@@ -1,8 +1,8 @@
 import Locking
 import TransferCore
 
-/// Limits the number of small files of a session that make requests concurrently, and adapts the limit to the network and the server. Further
-/// prepared files wait for their turn.
+/// Limits the number of small files (at most 1 MiB) of a session that make requests concurrently, and adapts the limit to the network and
+/// the server. Further prepared files wait for their turn.
 ///
 /// A file waits for its turn only when its transport saves the first checkpoint. This machine can therefore prepare files while other files
 /// wait for responses.

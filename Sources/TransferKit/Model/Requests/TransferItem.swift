@@ -61,7 +61,7 @@ public struct TransferItem: Hashable, Sendable {
     ///
     /// The copy is on disk when `enqueue` returns, and only this user can read it. The queue deletes the copy when the item is completed or
     /// the session is removed, so a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy
-    /// keeps the file's modification time, but not its permissions.
+    /// keeps the file's modification time. A transport that sends permissions sends those that the file had when it was copied.
     ///
     /// ```swift
     /// var item = TransferItem("/tmp/export.mov")

@@ -1,3 +1,4 @@
+import Foundation
 import Locking
 import SystemPackage
 import TransferCore
@@ -8,38 +9,58 @@ import TransferCore
     import Darwin
 #endif
 
-/// Copies of local files; see ``TransferItem/keepsCopy``.
+/// Copies of local files; see ``TransferItem/keepsCopy``. A copy has mode 0600, so its name contains the permissions of its source.
 extension Spool {
     private static let bufferSize = 1 << 20
+
+    /// Returns a new file name for a copy, which ends with the permissions of the source in octal digits.
+    ///
+    /// - Parameters:
+    ///   - original: The open source.
+    ///   - source: The path, for errors only.
+    static func nameOfCopy(of original: FileDescriptor, _ source: FilePath) throws(TransferError) -> String {
+        var status = stat()
+        guard unsafe fstat(original.rawValue, &status) == 0 else { throw .sourceUnavailable(source, errno: errno) }
+        return "\(UUID().uuidString).\(String(status.st_mode & 0o777, radix: 8))"
+    }
+
+    /// Returns the permissions that the source of a copy had; nil if the file with that name is not a copy.
+    static func permissionsOfSource(ofCopy name: String) -> FilePermissions? {
+        let components = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard components.count == 2, let mode = mode_t(components[1], radix: 8), mode <= 0o777 else { return nil }
+        return FilePermissions(rawValue: mode)
+    }
 
     /// Copies a file, and syncs the copy to disk. Blocks.
     ///
     /// - Parameters:
+    ///   - original: The open file.
+    ///   - source: The path of the file, for errors only.
     ///   - size: The expected size of the file in bytes.
     ///   - cancellation: Stops the copy between two blocks.
     /// - Throws: A ``TransferError`` if the file can't be read, or has changed; ``QueueError`` with the code `storageUnavailable` if the disk lacks
     ///   the space for the copy; an `Errno` if the copy can't be written; `CancellationError`.
-    static func copy(_ source: FilePath, size: Int64, to path: FilePath, _ cancellation: CopyCancellation) throws {
-        let original = try open(source)
-        try original.closeAfter {
-            let before = try SourceIdentity(of: original, path: source)
-            let file = try create(path)
-            try file.closeAfter {
-                if !clone(original, to: file) {
-                    try requireSpace(for: original, source, in: path.removingLastComponent())
-                    try copyBytes(of: original, source, atMost: size, to: file, cancellation)
-                }
-                let after = try SourceIdentity(of: original, path: source)
-                guard after == before, after.size == size, try SourceIdentity(of: file, path: path).size == size else {
-                    throw TransferError(.sourceChanged, .sourceChanged, "\(source) changed while it was copied. Enqueue it again.")
-                }
-                try setModificationTime(of: file, after.modificationTime)
-                guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
+    static func copy(
+        _ original: FileDescriptor, _ source: FilePath, size: Int64, to path: FilePath, _ cancellation: CopyCancellation
+    ) throws {
+        let before = try SourceIdentity(of: original, path: source)
+        let file = try create(path)
+        try file.closeAfter {
+            if !clone(original, to: file) {
+                try requireSpace(for: original, source, in: path.removingLastComponent())
+                try copyBytes(of: original, source, atMost: size, to: file, cancellation)
             }
+            let after = try SourceIdentity(of: original, path: source)
+            guard after == before, after.size == size, try SourceIdentity(of: file, path: path).size == size else {
+                throw TransferError(.sourceChanged, .sourceChanged, "\(source) changed while it was copied. Enqueue it again.")
+            }
+            try setModificationTime(of: file, after.modificationTime)
+            guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
         }
     }
 
-    private static func open(_ source: FilePath) throws(TransferError) -> FileDescriptor {
+    /// Opens a file to copy. Blocks.
+    static func open(_ source: FilePath) throws(TransferError) -> FileDescriptor {
         do {
             // If another process has replaced the file with a FIFO, opening it does not wait.
             return try FileDescriptor.open(source, .readOnly, options: [.nonBlocking, .closeOnExec])

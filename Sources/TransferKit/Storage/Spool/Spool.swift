@@ -9,8 +9,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// The folder of files that hold data items, streams and copies of local files. Only the user who owns the storage folder can
-/// read them.
+/// The folder with the files of data from memory, streams and copies of local files. Only the user who owns the storage folder can read
+/// them.
 ///
 /// A file with in-memory data, or a copy, is synced to disk before the commit of its session. The file is deleted after the commit that
 /// makes it unnecessary. A crash between these steps can leave an unused file, which the next opening removes.
@@ -42,11 +42,18 @@ package struct Spool: Sendable {
         do {
             try makeFolder()
             for content in contents {
-                let name = UUID().uuidString
-                names.append(Data(name.utf8))
                 switch content {
-                case .data(let data): try Self.write(data, to: folder.appending(name))
-                case .copy(let path, let size): try Self.copy(path, size: size, to: folder.appending(name), cancellation)
+                case .data(let data):
+                    let name = UUID().uuidString
+                    names.append(Data(name.utf8))
+                    try Self.write(data, to: folder.appending(name))
+                case .copy(let source, let size):
+                    let original = try Self.open(source)
+                    try original.closeAfter {
+                        let name = try Self.nameOfCopy(of: original, source)
+                        names.append(Data(name.utf8))
+                        try Self.copy(original, source, size: size, to: folder.appending(name), cancellation)
+                    }
                 }
             }
             try Self.sync(folder)
