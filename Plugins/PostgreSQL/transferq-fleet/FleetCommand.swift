@@ -25,9 +25,9 @@ struct FleetCommand: ParsableCommand {
     private struct SetupOutput: Encodable {
         /// `created`, `migrated` or `current`.
         var result: String
-        /// The version of the tables before; omitted if they were not migrated.
+        /// The version of the tables before the migration; omitted if the tables were not migrated.
         var previousVersion: Int64?
-        /// The version of the tables now.
+        /// The current version of the tables.
         var version: Int64
     }
 
@@ -45,6 +45,8 @@ struct FleetCommand: ParsableCommand {
         if (action == .evict) != (name != nil) { throw ValidationError("evict needs the name of a member. Other actions take no name.") }
     }
 
+    /// Performs the action on the fleet at a URL, and prints the result.
+    ///
     /// - Returns: The exit status.
     func run(at url: String) async throws -> Int32 {
         let fleet = try Fleet(url, place: .anywhere)

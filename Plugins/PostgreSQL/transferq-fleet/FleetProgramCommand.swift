@@ -3,7 +3,7 @@ import Foundation
 import TransferCommands
 import TransferFleet
 
-/// The commands that `transferq-fleet` does not leave to `transferq`.
+/// The commands of `transferq-fleet` that manage a fleet. The program runs all other commands like `transferq`.
 struct FleetProgramCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transferq-fleet", abstract: "Runs the commands of transferq on a queue of several hosts.",
@@ -35,9 +35,9 @@ struct FleetProgramCommand: ParsableCommand {
         }
     }
 
-    /// Runs one of the commands on a fleet.
+    /// Runs one of these commands on a fleet.
     ///
-    /// - Parameter arguments: The command with its arguments, without the options of all commands on a fleet.
+    /// - Parameter arguments: The command with its arguments, without `--fleet` and `--place`.
     /// - Returns: The exit status.
     static func run(
         _ arguments: [String], at url: String, _ options: FleetArguments, _ program: CommandLineProgram
@@ -65,10 +65,12 @@ struct FleetProgramCommand: ParsableCommand {
         return 0
     }
 
+    /// Parses a command that ``run(_:at:_:_:)`` can run.
+    ///
     /// - Throws: The parser's error, which can be a request for help.
     private static func parse(command arguments: [String]) throws -> any ParsableCommand {
         var command = try parseAsRoot(arguments)
-        // The run of any other command throws the request for help.
+        // Any other command is a group of commands. Its `run()` throws a request for help.
         if !(command is FleetCommand || command is MemberCommand || command is MemberStartCommand || command is FleetWebCommand) {
             try command.run()
         }

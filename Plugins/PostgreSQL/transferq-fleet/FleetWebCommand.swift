@@ -20,7 +20,7 @@ struct FleetWebCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The folder of the tokens (default: one for each fleet).", valueName: "dir")) var store: String?
     @OptionGroup var web: WebOptions
 
-    /// Returns after SIGTERM, SIGINT or SIGHUP.
+    /// Runs the web server until SIGTERM, SIGINT or SIGHUP.
     ///
     /// - Returns: The exit status.
     func run(at url: String, _ fleetOptions: FleetArguments) async throws -> Int32 {

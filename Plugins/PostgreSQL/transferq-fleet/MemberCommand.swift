@@ -47,7 +47,7 @@ struct MemberCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The file descriptor on which the agent reports readiness.", visibility: .private))
     var readyDescriptor: Int32?
 
-    /// Returns after a signal or `agent stop`.
+    /// Runs the member until a signal or `agent stop`.
     ///
     /// - Returns: The exit status.
     func run(at url: String) async throws -> Int32 {
@@ -72,8 +72,8 @@ struct MemberCommand: ParsableCommand {
         defer { signals.cancel() }
         if starter != nil {
             try StartReporter.detach()
-            // A member waits for an unreachable database. An interactive start fails instead, so that a wrong URL or a missing
-            // privilege is noticed.
+            // A member in the foreground waits for an unreachable database. `agent start` fails instead, so that its user notices a wrong
+            // URL or a missing privilege.
             let fleet = try Fleet(url, place: .anywhere)
             try await fleet.checkMemberPrivileges()
             await fleet.close()
@@ -119,6 +119,8 @@ struct MemberStartCommand: ParsableCommand {
     @OptionGroup var options: MemberOptions
     @Flag(help: "Print JSON, one object per line.") var json = false
 
+    /// Starts the member unless it is already running, and prints its status.
+    ///
     /// - Parameter option: The value of `--fleet`; nil if the environment names the fleet.
     /// - Returns: The exit status.
     func run(fleetOption option: String?, _ program: CommandLineProgram) async throws -> Int32 {

@@ -51,7 +51,7 @@ extension QueueError {
     }
 }
 
-/// The options of all commands on a fleet, taken out of a command's arguments.
+/// The options of all commands on a fleet, `--fleet` and `--place`, separated from the other arguments.
 struct FleetArguments {
     /// The value of `--fleet`; nil without this option.
     private(set) var option: String?
@@ -61,7 +61,7 @@ struct FleetArguments {
     /// The value of `--place`; nil without this option.
     private var chosenPlace: FleetPlace?
     var place: FleetPlace { chosenPlace ?? .member(ProcessInfo.processInfo.hostName) }
-    /// The folders in `TRANSFERQ_SHARED`, separated by colons. `--place` takes precedence over them.
+    /// The folders in `TRANSFERQ_SHARED`, separated by colons. Empty if `--place` is given, because the option takes precedence.
     var sharedFolders: [FilePath] {
         guard chosenPlace == nil else { return [] }
         let text = ProcessInfo.processInfo.environment["TRANSFERQ_SHARED"] ?? ""
@@ -70,7 +70,9 @@ struct FleetArguments {
     /// The other arguments.
     private(set) var rest: [String] = []
 
-    /// - Throws: `QueueError` with the code `invalidRequest` if an option has no value, or a wrong one.
+    /// Separates the options from the other arguments, up to the argument `--`.
+    ///
+    /// - Throws: `QueueError` with the code `invalidRequest` if an option has no value, or an invalid one.
     init(_ arguments: [String]) throws(QueueError) {
         variable = ProcessInfo.processInfo.environment["TRANSFERQ_FLEET"].flatMap { $0.isEmpty ? nil : $0 }
         var words = arguments[...]

@@ -1,29 +1,60 @@
 import TransferCore
 
-/// Moves sessions between queues: the new queue adopts a session, the old queue withdraws it.
+/// Moves sessions between queues. The new queue adopts a session. The old queue withdraws it: removes the session, but keeps its unfinished
+/// content.
 extension TransferQueue {
-    /// Adds a session with known progress. Its files resume from the checkpoints in the progress, and completed files are not transferred again.
+    /// Adds a session with the progress that it made in another queue. The session's files resume from the checkpoints in this progress.
+    /// Completed files are not transferred again.
     ///
     /// The session keeps its ID, so the IDs of its transfers are also the same in all queues.
     ///
+    /// A session with very many files is added in several transactions. Until the last transaction, the session is a draft, which never
+    /// runs, even if the process is killed. After an error, the draft may remain. Call ``withdraw(_:)`` to remove it.
+    ///
     /// - Throws: ``QueueError``, including the code `invalidRequest` if the queue already has the session.
     package nonisolated func adopt(_ draft: SessionDraft) async throws(QueueError) {
-        try await mailbox.send(.command(.enqueue([draft])))
+        let progress = draft.progress ?? []
+        // An item is one row. A progress event changes the row of its file, and usually one checkpoint.
+        let size = max(1, configuration.rowsPerSweep / 2)
+        guard draft.items.count + progress.count > size else {
+            try await mailbox.send(.command(.enqueue([draft])))
+            return
+        }
+        var first = draft
+        (first.items, first.progress) = (Array(draft.items.prefix(size)), nil)
+        try await mailbox.send(.command(.saveDrafts([first])))
+        for start in stride(from: first.items.count, to: draft.items.count, by: size) {
+            let items = Array(draft.items[start..<min(start + size, draft.items.count)])
+            try await mailbox.send(.command(.addItems(.id(draft.id), items)))
+        }
+        for start in stride(from: 0, to: progress.count, by: size) {
+            let part = Array(progress[start..<min(start + size, progress.count)])
+            try await mailbox.send(.command(.addProgress(.id(draft.id), part)))
+        }
+        try await mailbox.send(.command(.perform(.enqueue(), .one(.id(draft.id)))))
     }
 
-    /// Interrupts a session immediately, even while the store refuses changes. No run of the session begins until ``withdraw(_:)`` has
-    /// removed the session.
+    /// Runs a session now, like ``ControllableQueue/run(_:again:)``, unless the session is paused, has ended or does not exist.
+    package nonisolated func runIfUnfinished(_ id: SessionID) async throws(QueueError) {
+        // A session that begins to run between the two commands has no delay.
+        for state in [SessionState.running, .waiting] {
+            try await mailbox.send(.command(.perform(.run(), .found([id], of: .state(state)))))
+        }
+    }
+
+    /// Interrupts a session immediately, even while the store refuses changes. Until ``withdraw(_:)`` has removed the session, no run of the
+    /// session begins.
     package func revoke(_ id: SessionID) {
         revoked.insert(id)
         for (number, run) in runs where run.id == id { interrupt(number) }
     }
 
     /// Interrupts a session, waits for the end of its run, and removes it from this queue. Unlike ``ControllableQueue/remove(_:isForced:)``, keeps
-    /// unfinished uploads and part files, so that another queue can continue them.
+    /// unfinished uploads and part files, so that another queue can resume them.
     ///
     /// If the session does not exist, does nothing.
     ///
-    /// - Throws: ``QueueError``, including the code `invalidTransition` if a run of the session was abandoned, and may still send;
+    /// - Throws: ``QueueError``, including the code `invalidTransition` if a run of the session did not end in time, and may still send;
     ///   `CancellationError` if the task is cancelled. After an error, the session stays interrupted and no run begins, so call this method again.
     package func withdraw(_ id: SessionID) async throws {
         revoke(id)

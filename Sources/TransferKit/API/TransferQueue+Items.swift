@@ -17,7 +17,10 @@ extension TransferQueue {
 
     /// Checks new items of a session and adds them with a command.
     ///
-    /// - Parameter replaced: The existing items that the new items replace; nil for all items.
+    /// - Parameters:
+    ///   - items: The new items.
+    ///   - replaced: The existing items that the new items replace; nil for all items.
+    ///   - command: Returns the command that stores the drafts of the new items.
     private nonisolated func add(
         _ items: [TransferItem], to target: SessionRecord, replacing replaced: ReplaceableItems?, by command: ([ItemDraft]) -> Command
     ) async throws {
@@ -47,7 +50,7 @@ extension TransferQueue {
             return
         }
         var isConflict = drafts.contains { $0.kind == .remoteFolder && $0.source.isEmpty }
-        if !isConflict { isConflict = try await store.hasEndpointFolder(target.key) }
+        if !isConflict { isConflict = try await clientReads.run { try await store.hasEndpointFolder(target.key) } }
         if isConflict { throw QueueError(.invalidRequest, DownloadDrafting.severalItems.message) }
     }
 
@@ -55,24 +58,24 @@ extension TransferQueue {
         try streams.add(items, drafts, of: session, in: store.spool, clock: configuration.clock)
     }
 
-    /// Releases the resources of items that were not added.
+    /// Releases the resources of drafts that were not stored: the app's streams, and files in the storage folder.
     nonisolated func discard(_ drafts: [ItemDraft]) async {
         streams.withdraw(drafts)
         await store.discardBlobs(of: drafts)
     }
 
-    /// Reads a session from the store by its reference.
+    /// Reads a session from the store by its reference. Counts as a client's read; see ``ClientReads``.
     func target(of session: SessionReference) async throws -> SessionRecord {
         await waitForEarlierInputs()
         guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue is shut down.") }
         let key = try scheduler.resolve(session)
-        guard let record = try await store.sessions([key]).first else {
+        guard let record = try await clientReads.run({ try await store.sessions([key]) }).first else {
             throw QueueError(.noSuchSession, "The session no longer exists.")
         }
         return record
     }
 
-    /// Replaces items that have not begun; see ``ControllableQueue/replaceItems(_:with:in:)``.
+    /// Replaces or removes items that have not begun; see ``ControllableQueue/replaceItems(_:with:in:)``.
     public nonisolated func replaceItems(
         _ selection: ItemSelection, with items: [TransferItem], in session: SessionReference
     ) async throws {
@@ -83,7 +86,9 @@ extension TransferQueue {
         }
     }
 
-    /// Checks that items can be replaced, and returns their rows.
+    /// Checks that items can be replaced, and returns their rows in the store.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidRequest` or `invalidTransition`, or if the store can't be read.
     private nonisolated func checkedItems(
         _ selection: ItemSelection, of target: SessionRecord, replacedBy items: [TransferItem]
     ) async throws -> ReplaceableItems {
@@ -101,7 +106,7 @@ extension TransferQueue {
         guard !target.status.state.isEnded else {
             throw QueueError(.invalidTransition, "The session \(id) is \(target.status.state.rawValue), so its items can't be changed.")
         }
-        guard let replaced = try await store.replaceableItems(selection, of: target.key) else {
+        guard let replaced = try await clientReads.run({ try await store.replaceableItems(selection, of: target.key) }) else {
             throw QueueError(
                 .invalidTransition,
                 "Cannot replace items of the session \(id): one of them has begun, does not exist, or is a stream, or the session has more than \(Self.groupSize) files."

@@ -16,7 +16,7 @@ extension TransferQueue {
 
     /// The number of sessions, uploads and downloads, that run, or that start without an action by the app or the user.
     ///
-    /// Includes sessions that start in turn, at a later time, or after another counted session, and removed sessions whose run has not ended.
+    /// Includes sessions that start in turn, at a later time, or after another included session, and removed sessions whose run has not ended.
     /// Excludes paused, held, cancelled and failed sessions, sessions that wait for one of these, and sessions whose account is blocked. On a
     /// queue that was not started, this is the number of sessions that would run or start after ``start()``.
     ///
@@ -26,7 +26,7 @@ extension TransferQueue {
         return scheduler.remaining(at: configuration.clock.moment)
     }
 
-    /// Whether to show a session as waiting, because the store refuses changes. In the scheduler, the session is still running.
+    /// Whether to show a running session as waiting, because the store refuses changes. In the scheduler, the session is still running.
     private func waitsForStore(_ key: SessionKey) -> Bool {
         guard let refusal else { return false }
         return refusal.interrupted.contains(key) || live[key] == nil
@@ -68,14 +68,22 @@ extension TransferQueue {
     /// A snapshot of one session.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`, or if the store can't be read.
-    public func status(of id: SessionID) async throws -> SessionStatus {
+    public func status(of id: SessionID) async throws -> SessionStatus { try await status(of: id, isForClient: true) }
+
+    /// Like ``status(of:)``, but does not wait for the reads of clients. During such a wait, a member of a fleet, which is a queue of several
+    /// hosts, could lose its leases of sessions.
+    package func statusForMember(of id: SessionID) async throws -> SessionStatus { try await status(of: id, isForClient: false) }
+
+    private func status(of id: SessionID, isForClient: Bool) async throws -> SessionStatus {
         await waitForEarlierInputs()
         guard let key = scheduler.sessionIndex.key(of: id),
-            var status = try await statuses([(index: scheduler.sessionIndex.index(of: key) ?? Self.noIndex, key: key)]).first
+            var status = try await statuses(
+                [(index: scheduler.sessionIndex.index(of: key) ?? Self.noIndex, key: key)], isForClient: isForClient
+            ).first
         else {
             throw QueueError(.noSuchSession, "There is no session \(id).")
         }
-        var times = try await clientReads.run { try await store.times(of: key) }
+        var times = try await read(isForClient: isForClient) { [store] in try await store.times(of: key) }
         if let run = live[key] { times += run.times }
         status.times = times
         return status
@@ -139,10 +147,15 @@ extension TransferQueue {
         return items
     }
 
+    private func read<Value>(isForClient: Bool, _ body: () async throws -> sending Value) async throws -> sending Value {
+        isForClient ? try await clientReads.run(body) : try await body()
+    }
+
     /// Returns the stored snapshots of sessions, updated with values that exist only in memory, such as rates. Quarantines and omits
     /// sessions that can't be read.
-    private func statuses(_ sessions: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
-        let (records, unreadable) = try await clientReads.run { try await store.readSessions(sessions.map(\.key)) }
+    private func statuses(_ sessions: [(index: Int, key: SessionKey)], isForClient: Bool = true) async throws -> [SessionStatus] {
+        let keys = sessions.map(\.key)
+        let (records, unreadable) = try await read(isForClient: isForClient) { [store] in try await store.readSessions(keys) }
         for (key, reason) in unreadable { quarantine(key, reason) }
         let indices = Dictionary(uniqueKeysWithValues: sessions.map { ($0.key, $0.index) })
         let now = configuration.clock.moment

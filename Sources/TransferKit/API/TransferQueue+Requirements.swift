@@ -14,8 +14,8 @@ extension TransferQueue {
     /// Rejects requests that the endpoints of their account can't perform (``Swift/Sequence/check(by:)``), and requests whose remote names
     /// clash (``NameCheck``). Ignores requests with an unknown account.
     ///
-    /// For a request with a deduplication key, this method stores the error in the request's draft. The scheduler throws the error later,
-    /// and only if the queue has no session with the key.
+    /// If a request has a deduplication key, this method does not throw its error, but stores the error in the request's draft. The scheduler
+    /// throws the error later, and only if the queue has no session with the key.
     nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
         let accounts = await definitions(of: Set(requests.map(\.account)))
         warn(ofMissingTransports: accounts.values.sorted { $0.name < $1.name })
@@ -42,8 +42,8 @@ extension TransferQueue {
         }
     }
 
-    /// Calls a body that creates drafts of new sessions or items. Logs a warning if the body takes a long time, because the disk of the
-    /// local files may hang.
+    /// Calls a body that creates drafts of new sessions or items. Logs a warning if the body takes longer than ``LocalReads/limit``, because
+    /// the disk of the local files may hang.
     ///
     /// - Parameter folder: The folder of the local files, for the warning; nil if there are no local files.
     nonisolated func draft<Drafts: Sendable>(
@@ -73,7 +73,10 @@ extension TransferQueue {
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: session.options, at: account) else { return }
         var taken: [NamedItem] = []
-        if let replaced { taken = try await store.items(of: key, near: Set(items.map { NameKey($0.destination) }), excluding: replaced) }
+        if let replaced {
+            let given = Set(items.map { NameKey($0.destination) })
+            taken = try await clientReads.run { try await store.items(of: key, near: given, excluding: replaced) }
+        }
         let source = items.lazy.compactMap { [folders = store.sources] in folders.source(of: $0.kind, [UInt8]($0.source)) }.first
         let folder = source?.removingLastComponent()
         try await BlockingIO.run(for: folder.map { .folder($0) }) { [taken] () throws(QueueError) in
@@ -91,9 +94,10 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Rejects an update that would make one of the given sessions invalid. A failed or cancelled session is returned instead. Ignores
-    /// completed sessions, because an update does not change them.
+    /// Rejects an update that would make one of the given sessions invalid, unless that session is failed or cancelled. Ignores completed
+    /// sessions, because an update does not change them.
     ///
+    /// - Parameter always: Whether to check the sessions even if the update does not change their requirements.
     /// - Returns: The failed and cancelled sessions that the update would make invalid. An update of a group does not change them.
     @discardableResult
     nonisolated func check(_ update: SessionUpdate, of sessions: [SessionID], always: Bool = false) async throws -> Set<SessionID> {
@@ -125,12 +129,14 @@ extension TransferQueue {
         }
         if name != status.account { warn(ofMissingTransports: [account]) }
         try check(requirements, at: account)
-        for urls in try await store.itemURLs(of: record.key) { try check(requirements, urls.upload, urls.creation, at: account) }
+        let itemURLs = try await clientReads.run { try await store.itemURLs(of: record.key) }
+        for urls in itemURLs { try check(requirements, urls.upload, urls.creation, at: account) }
         guard status.direction == .upload else { return }
-        if try await store.hasForms(of: record.key) { try checkForms(requirements, at: account) }
+        let hasForms = try await clientReads.run { try await store.hasForms(of: record.key) }
+        if hasForms { try checkForms(requirements, at: account) }
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: requirements.options, at: account) else { return }
-        let clashing = try await store.itemsWithClashingNames(of: record.key)
+        let clashing = try await clientReads.run { try await store.itemsWithClashingNames(of: record.key) }
         let folder = clashing.lazy.compactMap(\.source).first?.removingLastComponent()
         try await BlockingIO.run(for: folder.map { .folder($0) }) { () throws(QueueError) in
             try names.check([], after: clashing, refusal)
@@ -140,7 +146,8 @@ extension TransferQueue {
     private static let checkPageSize = 1_000
 
     private func records(of sessions: ArraySlice<SessionID>) async throws -> [SessionRecord] {
-        try await store.sessions(sessions.compactMap { scheduler.sessionIndex.key(of: $0) })
+        let keys = sessions.compactMap { scheduler.sessionIndex.key(of: $0) }
+        return try await clientReads.run { try await store.sessions(keys) }
     }
 
     private nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements, at account: Account) throws(QueueError) {
@@ -174,7 +181,7 @@ extension TransferQueue {
         }
     }
 
-    /// The current definitions of accounts, by name. Omits unknown accounts.
+    /// The current definitions of the named accounts, by name. Omits unknown accounts.
     func definitions(of names: Set<String>) -> [String: Account] {
         names.reduce(into: [:]) { $0[$1] = scheduler.accountKeys[$1].flatMap { scheduler.accounts[$0]?.account } }
     }

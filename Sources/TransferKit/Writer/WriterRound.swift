@@ -66,7 +66,7 @@ struct WriterRound {
         switch results[input].envelope.input {
         case .command(.quarantine), .report, .diskSpace, .tick:
             return known.map { .quarantine($0) } ?? .refuse(input)
-        case .command(.perform(_, .one(let reference))), .command(.addItems(let reference, _)),
+        case .command(.perform(_, .one(let reference))), .command(.addItems(let reference, _)), .command(.addProgress(let reference, _)),
             .command(.replaceItems(_, _, _, let reference)):
             guard let known, (try? scheduler.resolve(reference)) != known else { return .refuse(input) }
             return .quarantine(known)

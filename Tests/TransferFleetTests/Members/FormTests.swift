@@ -9,7 +9,7 @@ import TransferFleet
 import TransferKit
 import TransportHTTP
 
-/// Forms in a fleet. A member can die after the server has received a form and before the member has recorded that.
+/// Forms in a fleet. A member can die after the server has received a form and before the member has stored its completion in the database.
 @Suite(.timeLimit(.minutes(3))) struct FormTests {
     /// A fleet with the account `forms`, and a server that receives forms.
     private struct Setup {
@@ -60,8 +60,8 @@ import TransportHTTP
             try await fixture.fleet.fleet.items(of: id, from: 0, limit: 10)[position].error
         }
 
-        /// Starts a member, kills it once the server has the whole first form, and ends its lease. Then starts another member,
-        /// and returns it.
+        /// Starts a member, kills it once the server has the whole first form, and ends its lease. Then starts another member, and returns that
+        /// member.
         func takeOver(_ id: SessionID) async throws -> StartedProgram {
             let first = try fixture.start("a")
             try await waitForBodies(1)

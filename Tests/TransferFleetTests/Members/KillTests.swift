@@ -33,7 +33,7 @@ import TransferKit
         try await fixture.waitForAll(ids)
         try fixture.checkArrived("reel", files: 3)
         for number in 0..<6 { try fixture.checkArrived("s\(number)", files: 2) }
-        // tus: the server's offset decides where the next member continues, so nothing was stored twice.
+        // The next member continues at the tus server's offset, so the server has stored no byte twice.
         #expect(fixture.server.statistics.bytesStored == 8_200_000 + 6 * 330_000)
         for member in members.values {
             member.send(SIGTERM)
@@ -59,7 +59,7 @@ import TransferKit
         #expect(try await fixture.fleet.fleet.status(of: id).attempts == 2)
     }
 
-    /// The member died after the server's response to the creation, and before it recorded the creation.
+    /// The member died after the server's response to the creation, and before the member stored the creation in the database.
     @Test func `a small file is not stored twice if its creation was not recorded`() async throws {
         let fixture = try await MemberFixture()
         // The member records the file before it creates the upload.
@@ -100,7 +100,7 @@ import TransferKit
         try fixture.checkArrived("next", files: 1)
     }
 
-    /// A library that adds `CLOCK_OFFSET` seconds to the wall clock of a process. Unlike libfaketime, it leaves timers of other clocks alone.
+    /// A library that adds `CLOCK_OFFSET` seconds to the wall clock of a process. Unlike libfaketime, it does not change timers of other clocks.
     private static let clockLibrary = """
         #define _GNU_SOURCE
         #include <stdlib.h>

@@ -49,7 +49,7 @@ import TransferKit
         #expect(try Self.identity(at: path) == identity)
     }
 
-    /// A kill while the file is written leaves an incomplete file.
+    /// If a member is killed while it writes the file, the file is incomplete.
     @Test(arguments: ["", "0F5A", String(repeating: "x", count: 100)]) func `an incomplete identity is replaced`(
         text: String
     ) async throws {

@@ -20,7 +20,7 @@ import TransferKit
 
     @Test func `members apply their shares to their queues`() async throws {
         let fixture = try await MemberFixture()
-        // A limit that exists before the first session.
+        // This limit exists before the first session starts.
         try await fixture.fleet.fleet.setRateLimit(100_000_001, account: "studio")
         let ids = [try await fixture.add("reel", sizes: [6_000_000]), try await fixture.add("note", sizes: [6_000_000])]
         fixture.server.stopContent(at: 3_000_000)

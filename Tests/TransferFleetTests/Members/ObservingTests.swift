@@ -38,7 +38,7 @@ import TransferKit
         #expect(try await fixture.fleet.state(of: first) == .completed)
     }
 
-    /// Events that this version can't read, that were removed, or that a restored database does not have, are gaps.
+    /// The stream reports a gap in place of events that this version can't read, that were removed, or that a restored database does not have.
     @Test func `missing events are gaps`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.add(2)

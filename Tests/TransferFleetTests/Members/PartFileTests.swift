@@ -106,7 +106,8 @@ import TransportSFTP
         #expect(try content(folder.appending("reel-0")) == content(source))
     }
 
-    /// A library that suspends the process before it links the first part file, and creates the file in `STOP_FILE` before.
+    /// A library that suspends the process just before the process links its first part file (linkat(2)). It first creates the file that the
+    /// variable `STOP_FILE` names.
     private static let suspendingLibrary = """
         #define _GNU_SOURCE
         #include <fcntl.h>
@@ -154,7 +155,7 @@ import TransportSFTP
         #expect(remaining.map(\.name) == [])
     }
 
-    /// The member died between the last step of a download and its report, so the file already has its final name.
+    /// The member died between the last step of a download and the report of its completion, so the file already has its final name.
     @Test func `a complete download needs no second transfer after its member died`() async throws {
         let (fixture, server, folder, source) = try await open(size: 1_000_000, isDownload: true)
         defer { server.stop() }

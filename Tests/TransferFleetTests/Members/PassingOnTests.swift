@@ -10,7 +10,7 @@ import TransportTUS
 
 /// A session that one member can't run, but another one may run.
 @Suite(.timeLimit(.minutes(3))) struct PassingOnTests {
-    /// Adds a live member that takes nothing.
+    /// Adds a live member that takes no sessions.
     private func addIdleMember(_ name: String, _ fixture: MemberFixture) async throws {
         try await fixture.fleet.join(name)
         try await fixture.fleet.query(

@@ -157,7 +157,7 @@ import TransferKit
         await store.connection.close()
     }
 
-    /// `agent start` makes this check, and a member would otherwise wait for the database forever.
+    /// `agent start` makes this check. Without it, a member would wait for the database forever.
     @Test func `a user that may only read can't be a member`() async throws {
         let fleet = try await FleetFixture()
         let role = "r\(UUID().uuidString.lowercased().replacing("-", with: ""))"

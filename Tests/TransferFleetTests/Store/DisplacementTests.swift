@@ -4,7 +4,7 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// `now` takes the slot of a running session, which returns later.
+/// The fleet gives the slot of a running session to a session for which `run` was called. The interrupted session resumes later.
 @Suite struct DisplacementTests {
     @Test func `the last running session gives way, and returns when the other one ends`() async throws {
         let fleet = try await FleetFixture()
@@ -20,7 +20,7 @@ import TransferKit
         #expect(try await fleet.fleet.status(of: ids[1]).why == .displaced(by: ids[3]))
         let urgent = try #require(try await fleet.store.take(for: second).first)
         #expect(urgent.id == ids[3])
-        // The displaced session waits even for a free slot elsewhere, as in a local queue.
+        // The displaced session does not take a free slot of another member. It waits for the session that displaced it, as in a local queue.
         #expect(try await fleet.finish(a))
         #expect(try await fleet.store.take(for: first).map(\.id) == [ids[2]])
         #expect(try await fleet.finish(urgent))
@@ -84,7 +84,7 @@ import TransferKit
         member = try await fleet.join("m1")
         let c = try #require(try await fleet.store.take(for: member).first)
         #expect(c.id == ids[2])
-        // The member of the innermost session dies, too. Its session is next, so the others keep waiting.
+        // The member with the session that displaced the others dies, too. This session starts next, so the others keep waiting.
         try await fleet.endLeases(of: member)
         try await fleet.fleet.evict("m1")
         member = try await fleet.join("m2")

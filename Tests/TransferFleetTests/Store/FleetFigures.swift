@@ -5,8 +5,8 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Measures a fleet with many waiting sessions and a full account. Runs if TRANSFERKIT_FLEET_FIGURES is set, which is the number of waiting
-/// sessions, and prints the figures.
+/// Measures a fleet with many waiting sessions and a full account. Runs only if the environment variable `TRANSFERKIT_FLEET_FIGURES` contains the
+/// number of waiting sessions. Prints the figures.
 @Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_FLEET_FIGURES"] != nil)) struct FleetFigures {
     /// The number of waiting sessions.
     private static let count = ProcessInfo.processInfo.environment["TRANSFERKIT_FLEET_FIGURES"].flatMap { Int($0) }.map { max($0, 2) } ?? 0
@@ -14,7 +14,8 @@ import TransferKit
     /// A server that writes each commit to the disk, unlike the server of the other tests.
     private static func durableServer() throws -> PostgresServer { try PostgresServer(options: ["-c", "fsync=on"]) }
 
-    /// A fleet whose first half of waiting sessions belongs to a full account, and the second half to the account `studio`.
+    /// Creates a fleet. The first half of its waiting sessions belongs to the account `full`, whose only slot is in use, and the second half to the
+    /// account `studio`.
     private func filled() async throws -> FleetFixture {
         let fleet = try await FleetFixture(server: Self.durableServer(), hasLongLeases: false)
         var account = Account("full", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/")])
@@ -24,7 +25,7 @@ import TransferKit
         try await fleet.add(1, account: "full")
         _ = try await fleet.store.take(for: member)
         let draft = try String(decoding: JSONEncoder().encode(FleetFixture.draft("s")), as: UTF8.self)
-        // One statement may take 7 s.
+        // A connection limits a statement to 7 s, so add the sessions in several statements.
         let batch = 50_000
         for (account, start) in [("full", 0), ("studio", Self.count / 2)] {
             for offset in stride(from: 0, to: Self.count / 2, by: batch) {
@@ -81,7 +82,7 @@ import TransferKit
         }
     }
 
-    /// The time from the call until the member's queue has stopped the running session, and until the other session runs.
+    /// The times from the call of `run` until the member's queue has stopped the running session, and until the other session runs.
     @Test func `time from the command now to the interruption`() async throws {
         let fixture = try await MemberFixture(database: Self.durableServer())
         fixture.server.stopContent(at: 1_000_000)

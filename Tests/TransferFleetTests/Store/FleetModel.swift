@@ -9,7 +9,7 @@ struct FleetModel {
         /// The start priority: 0 for `run`, 1 for `runNext`, 2 for a session that was displaced and may return, 3 for an interrupted one, and 4
         /// for all others.
         var lane = 4
-        /// In the lanes 0 and 1, sessions with higher marks start first.
+        /// Of the sessions with the start priority 0, and of those with 1, the ones with higher marks start first.
         var mark = 0
         var displacedBy: SessionID?
         var isRemoved = false

@@ -68,6 +68,34 @@ import TransportTUS
         await fleet.close()
     }
 
+    @Test func `a change of a session after which one of its files would be lost is rejected`() async throws {
+        let fixture = try await FleetFixture(account: account("https://one.example/"))
+        let fleet = try open(fixture)
+        try await fleet.save(Account("put", endpoints: [Endpoint(transport: .http, address: "https+put://one.example/")]))
+        try await withFiles { paths in
+            let apart = try SessionRequest.upload(
+                items: [TransferItem(paths[0]), TransferItem(paths[1], as: try RemotePath("other.mov"))], to: "studio")
+            let ids = try await fleet.add([try .upload(paths, to: "studio"), apart, try .upload(paths, to: "studio")])
+            try await fleet.hold(ids[2])
+            try await fleet.cancel(ids[2])
+            let update = SessionUpdate(account: "put", name: "changed")
+            for reference in [SessionReference.id(ids[0]), .index(0, expecting: nil)] {
+                let error = await #expect(throws: QueueError.self) { try await fleet.apply(.update(update), to: reference) }
+                #expect(error?.code == .invalidRequest)
+                #expect(error?.message.contains("have the same remote name, \"clip.mov\"") == true, "\(error?.message ?? "")")
+            }
+            // A group is changed only if no file would be lost. Cancelled sessions are skipped.
+            await #expect(throws: QueueError.self) { try await fleet.apply(.update(update), to: .all) }
+            #expect(try await fleet.sessions(in: .all).map(\.account) == ["studio", "studio", "studio"])
+            #expect(try await fleet.apply(.update(update), to: .sessions([ids[1], ids[2]])) == [ids[1]])
+            #expect(try await fleet.sessions(in: .all).map(\.account) == ["studio", "put", "studio"])
+            // Other changes need no check.
+            try await fleet.update(ids[0], SessionUpdate(tags: ["a"], name: "changed"))
+            #expect(try await fleet.status(of: ids[0]).name == "changed")
+        }
+        await fleet.close()
+    }
+
     @Test func `a duplicate of an existing session is accepted although its names clash`() async throws {
         let fixture = try await FleetFixture(account: account("https://one.example/"))
         let fleet = try open(fixture)

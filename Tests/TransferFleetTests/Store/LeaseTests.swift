@@ -4,7 +4,7 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Leases, their fencing, and the rescue of sessions whose member has died.
+/// Leases, the rejection of writes after a lease has ended (fencing), and the takeover of sessions whose member has died.
 @Suite struct LeaseTests {
     private static let endpoint = Endpoint(transport: "tus", address: "http://127.0.0.1:9/")
 
@@ -90,7 +90,7 @@ import TransferKit
         #expect(try await fleet.store.progress(of: ids[0]).map(\.position) == [1, 1])
     }
 
-    /// A member whose lease ended without a report may still have its part files open. Other members have closed theirs.
+    /// A member whose lease ended without a report may still have its part files open. A member that has given its session back has closed them.
     @Test func `after a lease that was not given back, the successor uses other part files`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.add(1)
@@ -102,7 +102,7 @@ import TransferKit
         try await fleet.endLeases(of: second)
         let rescued = try #require(try await fleet.store.take(for: first).first)
         #expect(rescued.epoch == 3 && rescued.draft.options.partEpoch == 3)
-        // The first process of this member has ended.
+        // A second process of this member joins, so the first process has ended.
         try await fleet.store.join(first)
         let again = try #require(try await fleet.store.take(for: first).first)
         #expect(again.epoch == 4 && again.draft.options.partEpoch == 3)
@@ -116,7 +116,7 @@ import TransferKit
         let (first, second) = (try await fleet.join("first"), try await fleet.join("second"))
         let stale = try #require(try await fleet.store.take(for: first).first)
         try await fleet.endLeases(of: first)
-        // Nothing has taken the session yet, but the lease has ended.
+        // No member has taken the session yet, but the lease has ended.
         #expect(try await fleet.requests(first, stale) == [nil])
         #expect(try await !record([(0, Self.checkpoint(1))], stale, of: "first", in: fleet))
         #expect(try await !fleet.finish(stale))
@@ -171,7 +171,7 @@ import TransferKit
         try await fleet.fleet.evict("first")
         await #expect(throws: QueueError.self) { try await fleet.requests(first, lease) }
         await #expect(throws: QueueError.self) { try await fleet.store.take(for: first) }
-        // The member may still be sending, so nothing else takes its session before the lease has ended.
+        // The member may still be sending, so no other member takes its session before the lease has ended.
         #expect(try await fleet.store.take(for: second).map(\.id) == [ids[1]])
         try await fleet.endLeases(of: first)
         #expect(try await fleet.store.take(for: second).map(\.id) == [ids[0]])

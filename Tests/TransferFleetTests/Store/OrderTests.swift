@@ -18,7 +18,7 @@ import TransferKit
         }
         let added = try await fleet.add(1)
         #expect(try await fleet.fleet.sessionIDs().count == 4)
-        // The creation of the tables counts the sessions again.
+        // `Fleet.create` counts the sessions again.
         #expect(try await !Fleet.create(at: fleet.url))
         try await fleet.fleet.move(added[0], to: .end)
         #expect(try await fleet.fleet.sessionIDs().last == added[0])
@@ -27,7 +27,7 @@ import TransferKit
     @Test func `sessions are inserted and moved at any index, many times`() async throws {
         let fleet = try await FleetFixture()
         var expected = try await fleet.add(5)
-        // Each insertion at the same place halves the gap, so the positions are renumbered in between.
+        // Each insertion at the same index halves the gap between two positions, so the fleet must renumber the positions several times.
         for number in 0..<60 {
             expected.insert(contentsOf: try await fleet.add([FleetFixture.draft("i\(number)")], at: 2), at: 2)
         }
@@ -50,7 +50,7 @@ import TransferKit
         await #expect(throws: QueueError.self) { try await fleet.add([FleetFixture.draft("x")], at: expected.count + 1) }
     }
 
-    /// The positions for two sessions exceed the range of the database's type.
+    /// The required positions exceed the range of the database's integer type.
     @Test(arguments: [1, 2]) func `a shortage of positions is reported as such, and changes no session`(count: Int) async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(count)

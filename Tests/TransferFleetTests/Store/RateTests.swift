@@ -59,7 +59,7 @@ import TransferKit
         try await fleet.fleet.resume(ids[1])
         #expect(try await shares(a, first, fourth) == RateShares(fleet: 5, accounts: ["studio": 4, "other": 6]))
         #expect(try await shares(b, second) == RateShares(fleet: 5, accounts: ["studio": 3]))
-        // Each member can send something.
+        // A share is at least 1 B/s, so that each member can send.
         try await fleet.fleet.setRateLimit(1, account: nil)
         #expect(try await shares(a, first, fourth).fleet == 1)
         #expect(try await shares(b, second).fleet == 1)

@@ -47,6 +47,60 @@ import TransferKit
         #expect(try await fleet.fleet.sessionIDs() == [ids[0], ids[2]])
     }
 
+    /// Adds rows with the progress of files to a session. The rows can't be read.
+    private func addProgress(_ count: Int, _ id: SessionID, part: String = "end", in fleet: FleetFixture) async throws {
+        try await fleet.query(
+            """
+            INSERT INTO progress(session, position, part, generation, event)
+            SELECT $1::uuid, n, $2::text, 0, '{}' FROM generate_series(1, $3::bigint) AS n
+            """, ["\(id)", part, "\(count)"])
+    }
+
+    private func count(_ table: String, in fleet: FleetFixture) async throws -> Int64 {
+        try await fleet.query("SELECT count(*) FROM \(table)")[0].integer(0)
+    }
+
+    /// The session has more files than rows that one transaction deletes. The next takes of any member delete the rest.
+    @Test func `the rows of a large session are deleted in several transactions`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(3)
+        let member = try await fleet.join("m")
+        try await addProgress(20_001, ids[0], in: fleet)
+        try await fleet.fleet.remove(ids[0])
+        #expect(try await fleet.fleet.sessionIDs() == Array(ids[1...]))
+        #expect(try await count("progress", in: fleet) == 10_001)
+        let lease = try #require(try await fleet.store.take(for: member).first)
+        #expect(try await count("progress", in: fleet) == 1)
+        #expect(try await fleet.store.take(for: member).isEmpty)
+        #expect(try await count("progress", in: fleet) == 0)
+        #expect(try await count("session", in: fleet) == 2)
+        // The same applies to the session of a member, and to a session whose retention has ended.
+        try await addProgress(10_001, ids[1], in: fleet)
+        try await fleet.fleet.remove(ids[1])
+        #expect(try await fleet.giveBack(lease))
+        #expect(try await count("progress", in: fleet) == 1)
+        try await addProgress(10_000, ids[2], in: fleet)
+        try await fleet.query("UPDATE session SET state = 'completed', ended_at = clock_timestamp() WHERE id = $1", ["\(ids[2])"])
+        try await fleet.fleet.setRetention(.count(0))
+        #expect(try await fleet.fleet.sessionIDs().isEmpty)
+        #expect(try await count("progress", in: fleet) == 1)
+        // The account can be removed, because the call deletes the remaining rows first.
+        try await fleet.fleet.deleteAccount("studio", cascades: true)
+        #expect(try await count("progress", in: fleet) == 0)
+        #expect(try await count("session", in: fleet) == 0)
+    }
+
+    @Test func `the end of a large session deletes only as many rows as one transaction may`() async throws {
+        let fleet = try await FleetFixture()
+        let id = try await fleet.add(1)[0]
+        let member = try await fleet.join("m")
+        let lease = try #require(try await fleet.store.take(for: member).first)
+        try await addProgress(10_001, id, part: "checkpoint a", in: fleet)
+        #expect(try await fleet.finish(lease))
+        #expect(try await fleet.state(of: id) == .completed)
+        #expect(try await count("progress", in: fleet) == 1)
+    }
+
     @Test func `many completed sessions are removed in several transactions`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.add(250)

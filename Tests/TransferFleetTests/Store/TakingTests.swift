@@ -81,7 +81,7 @@ import TransferKit
         #expect(taken.map(\.id) == [studio[0], studio[1], other[0]])
         #expect(try await fleet.store.take(for: second).isEmpty)
         #expect(try await fleet.fleet.status(of: studio[2]).why == .accountLimit)
-        // A member that dies frees its slots, because no counter is kept.
+        // A dead member frees its slots, because the limits count leases.
         try await fleet.endLeases(of: first)
         #expect(try await fleet.store.take(for: second).map(\.id) == [studio[0], studio[1], other[0]])
     }

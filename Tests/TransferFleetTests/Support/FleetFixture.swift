@@ -45,7 +45,7 @@ struct FleetFixture {
         }
     }
 
-    /// Runs a statement on the fleet's tables, for example to see or change what no interface shows.
+    /// Runs a statement on the fleet's tables, for example to read or change data that no interface exposes.
     @discardableResult
     func query(_ statement: String, _ values: [String?] = []) async throws -> [PostgresRow] {
         try await store.unlocked { try $0.query(statement, values) }
@@ -60,6 +60,7 @@ struct FleetFixture {
             3: "ALTER TABLE fleet DROP rate_limit; ALTER TABLE account DROP rate_limit",
             4: "ALTER TABLE fleet DROP sessions",
             5: "UPDATE fleet SET minimum_member = 1",
+            6: "ALTER TABLE session DROP run_requests; ALTER TABLE account DROP retries; DROP INDEX session_removed",
         ]
         for (number, statements) in migrations where number > version {
             try await store.unlocked { try $0.execute(statements) }

@@ -17,7 +17,7 @@ struct FleetWeb {
     init(of fleet: FleetFixture) async throws {
         folder = FileManager.default.temporaryDirectory.appending(path: "fleet-web-\(UUID().uuidString)")
         let program = FilePath(MemberFixture.program).removingLastComponent().appending("transferq").string
-        // Options before the command must not lead to the page of a local queue.
+        // Even with options before the command `web`, the page must show the fleet, not a local queue.
         let process = try StartedProgram(program, ["--store", folder.path, "--fleet", fleet.url, "web", "--listen", "127.0.0.1:0"])
         self.process = process
         do {

@@ -63,7 +63,7 @@ final class MemberFixture: Sendable {
     func wait(_ comment: String, until condition: () async throws -> Bool) async throws {
         while try await !condition() {
             try Task.checkCancellation()
-            // While the database is away, the next check of the condition throws an error, or waits for the server.
+            // While the database is unavailable, the next check of the condition throws an error, or waits for the server.
             _ = try? await listener.awaitNotifications(timeout: .milliseconds(50))
         }
     }

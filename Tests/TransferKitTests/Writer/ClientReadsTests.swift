@@ -1,5 +1,6 @@
 import Locking
 import Testing
+import TransferCore
 import TransferKit
 
 /// The limit on concurrent reads by clients.
@@ -85,6 +86,36 @@ import TransferKit
         #expect(!isDone.withLock { $0 })
         continuation.finish()
         await #expect(throws: QueueError.self) { try await operation.value }
+        for other in others { await other.value }
+        await queue.shutdown()
+    }
+
+    private enum Change: CaseIterable {
+        case addItems, replaceItems, update, updateOfGroup
+    }
+
+    /// A change first reads its session or the items of the session. These reads also wait for a free slot.
+    @Test(arguments: Change.allCases) private func changeWaitsForFreeSlot(_ change: Change) async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let id = try await queue.enqueue(try fixture.upload("1")).id
+        let item = TransferItem(try fixture.folder.file("2", size: 10))
+        let update = SessionUpdate(overwrite: .always)
+        let (continuation, others) = await occupySlots(of: queue)
+        let isDone = Locked(false)
+        let operation = Task {
+            switch change {
+            case .addItems: try await queue.addItems([item], to: .id(id))
+            case .replaceItems: try await queue.replaceItems(.all, with: [item], in: .id(id))
+            case .update: _ = try await queue.apply(.update(update), to: .id(id))
+            case .updateOfGroup: _ = try await queue.apply(.update(update), to: .sessions([id]))
+            }
+            isDone.withLock { $0 = true }
+        }
+        for _ in 0..<300 { _ = await queue.status() }
+        #expect(!isDone.withLock { $0 })
+        continuation.finish()
+        try await operation.value
         for other in others { await other.value }
         await queue.shutdown()
     }

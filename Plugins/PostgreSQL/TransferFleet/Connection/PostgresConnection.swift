@@ -66,8 +66,8 @@ package actor PostgresConnection {
         }
     }
 
-    /// Waits for notifications on this connection's channel, and returns their different payloads. The check of the connection must have sent
-    /// `LISTEN`. Blocks this actor's dispatch queue.
+    /// Waits at most `timeout` for a notification on this connection's channel, and returns the different payloads of all notifications
+    /// that have arrived. The check of the connection must have sent `LISTEN`. Blocks this actor's dispatch queue.
     package func awaitNotifications(timeout: Duration) throws -> Set<String> {
         try translatingErrors {
             let link = try connected()

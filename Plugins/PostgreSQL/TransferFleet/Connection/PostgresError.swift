@@ -1,6 +1,6 @@
 /// An error of PostgreSQL or of the connection to it.
 package struct PostgresError: Error, CustomStringConvertible {
-    /// The failure, as precisely as callers must distinguish it.
+    /// The kind of failure.
     package enum Kind: Equatable {
         /// The connection can't be opened, or was lost. The last statement may have taken effect.
         case connection

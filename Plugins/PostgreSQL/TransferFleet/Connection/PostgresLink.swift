@@ -6,9 +6,9 @@ import CPostgres
     import Darwin
 #endif
 
-/// An open connection to PostgreSQL. Its methods block, so they are called only on the dispatch queue of ``PostgresConnection``.
+/// An open connection to PostgreSQL. Its methods block, so call them only on the dispatch queue of ``PostgresConnection``.
 @safe package final class PostgresLink {
-    /// The longest time that a statement may take. A lost connection is noticed after this time at the latest.
+    /// The longest time that a statement may take. The link notices a lost connection after this time at the latest.
     var statementTimeout = Duration.seconds(8)
 
     private let handle: OpaquePointer
@@ -43,7 +43,8 @@ import CPostgres
     /// The descriptor of the connection's socket, for poll(2).
     var socket: CInt { unsafe PQsocket(handle) }
 
-    /// Whether a server process reported the given ID when this connection was opened. A pooler such as PgBouncer reports an ID of its own instead.
+    /// Returns whether the server process with this ID opened the connection. If not, the connection goes through a pooler such as
+    /// PgBouncer, which reports its own process ID when it opens a connection.
     func isServedBy(process: Int64) -> Bool { unsafe Int64(PQbackendPID(handle)) == process }
 
     /// Runs one statement with parameters, which are sent as text.

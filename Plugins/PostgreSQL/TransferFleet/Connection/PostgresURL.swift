@@ -40,7 +40,7 @@ package struct PostgresURL: Sendable {
         return (rest[..<at], rest[rest.index(after: at)...])
     }
 
-    /// Whether libpq can read the URL. The messages of libpq are not used, because they repeat parts of the URL.
+    /// Whether libpq can read the URL. Ignores the messages of libpq, because they repeat parts of the URL.
     private static func isValid(_ text: String) -> Bool {
         guard let options = unsafe PQconninfoParse(text, nil) else { return false }
         defer { unsafe PQconninfoFree(options) }

@@ -1,10 +1,11 @@
 import Logging
 import TransferKit
 
-/// Renews a member's leases, and stops a session in time if its lease can't be renewed. Does not wait for the fleet's lock, unlike the tasks that
-/// take sessions and report their ends.
+/// Renews a member's leases, and stops a session in time if its lease can't be renewed. Never waits for the fleet's lock, unlike the code
+/// that takes sessions and reports their ends.
 extension FleetMember {
-    /// Renews the leases on each request, until the task is cancelled or the fleet has removed the member.
+    /// Sends a heartbeat, which renews the leases, for each element of `heartbeatRequests`, until the task is cancelled or the fleet has
+    /// removed the member.
     func sendHeartbeats() async {
         for await _ in heartbeatRequests {
             do {
@@ -26,7 +27,7 @@ extension FleetMember {
             var status: SessionStatus?
             if session.isAdopted {
                 do {
-                    status = try await queue.status(of: id)
+                    status = try await queue.statusForMember(of: id)
                 } catch let error as QueueError where error.code == .noSuchSession && session.phase == .running {
                     // The member may have stopped the session during the call.
                     guard let current = held[id], current.lease == session.lease, !current.isLost, current.phase == .running else {
@@ -54,11 +55,12 @@ extension FleetMember {
             } else if outcomes[lease.id] == nil {
                 await lose(lease.id)
             }
-            // If the run has ended, the report of its outcome checks the lease.
+            // If the run has ended, `report(_:of:)` checks the lease.
         }
-        // If no lease was renewed, the answer contains no shares.
+        // If no lease was renewed, the response contains no shares.
         if !requests.isEmpty { await apply(answer.rates) }
-        for (id, request) in requests { follow(request, id) }
+        retryEndpoints(answer.retries)
+        for (id, request) in requests { follow(request, id, runRequests: answer.runRequests[id] ?? 0) }
     }
 
     /// Stops sessions whose leases were not renewed in time.
@@ -71,6 +73,8 @@ extension FleetMember {
         }
     }
 
+    /// Receives the fleet's notifications. An empty payload makes the member look for sessions, and the member's name makes it send a
+    /// heartbeat.
     func watchNotifications() async {
         while !Task.isCancelled {
             do {

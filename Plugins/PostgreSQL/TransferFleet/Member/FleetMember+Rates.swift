@@ -4,7 +4,7 @@ import TransferKit
 /// The member's shares of the rate limits. The member's queue limits the total rate of its sessions to these shares.
 extension FleetMember {
     /// Applies new shares to the queue. While an earlier call runs, a call only replaces the shares that the earlier call applies. After an
-    /// error, the next heartbeat retries this.
+    /// error, the next heartbeat calls this method again.
     func apply(_ shares: RateShares) async {
         rates.fleet = shares.fleet
         rates.accounts.merge(shares.accounts) { $1 }
@@ -21,7 +21,8 @@ extension FleetMember {
         }
     }
 
-    /// A share that the queue does not have yet. The queue learns the share of an account that it does not know when the account is saved.
+    /// A share that the queue does not have yet; nil if there is none. Omits accounts that the queue does not know, because the member
+    /// saves a new account with its share (``divided(_:)``).
     private var unappliedRate: (account: String?, share: Int64?)? {
         if appliedRate != .some(rates.fleet) { return (nil, rates.fleet) }
         for (account, share) in rates.accounts {

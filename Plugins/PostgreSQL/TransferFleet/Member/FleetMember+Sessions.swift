@@ -2,7 +2,8 @@ import Logging
 import TransferCore
 package import TransferKit
 
-/// The life of a session on a member: taken, run, and reported or given back.
+/// The life of a session on a member: the member takes the session, runs it in its own queue, and then reports its end or gives it back to
+/// the fleet.
 extension FleetMember {
     /// The delay before a session may start again, after a member could not add the session to its queue.
     private static let adoptionRetryDelay = Duration.seconds(30)
@@ -10,18 +11,23 @@ extension FleetMember {
     private static let withdrawalRetryDelay = Duration.seconds(1)
     /// The delay before a session whose earlier run has not ended starts again.
     private static let rerunDelay = Duration.seconds(5)
+    /// The maximum number of failed files that the member reports in one transaction.
+    private static let maximumRecords = 1_000
 
-    /// Records a taken session. The member then renews the session's lease.
+    /// Adds a taken session to the sessions whose leases the member renews.
     ///
     /// - Returns: False if the queue is still ending an earlier run of the session, whose lease was lost.
     func hold(_ lease: FleetLease, takenAt began: ContinuousClock.Instant) -> Bool {
         guard held[lease.id] == nil else { return false }
         held[lease.id] = Held(
-            lease: lease.reference, account: lease.account.name, deadline: began + FleetLease.duration - FleetLease.safetyMargin)
+            lease: lease.reference, account: lease.account.name, deadline: began + FleetLease.duration - FleetLease.safetyMargin,
+            runRequests: lease.mustRun ? nil : 0)
+        // The queue has not used the endpoints of a new account, so it has nothing to try again.
+        if retries[lease.account.name] == nil { retries[lease.account.name] = lease.retries }
         return true
     }
 
-    /// Gives back a session that this member can't run yet.
+    /// Gives back a session for which ``hold(_:takenAt:)`` returned false.
     func returnEarly(_ lease: FleetLease) async {
         let reference = lease.reference
         _ = try? await store.locked { try $0.giveBack(reference, statistics: nil, delay: Self.rerunDelay, isInterrupted: true) }
@@ -51,7 +57,7 @@ extension FleetMember {
         do {
             try await adoption.value
             if held[lease.id]?.lease == lease.reference { held[lease.id]?.isAdopted = true }
-            // The fleet may have requested a pause before the queue had the session.
+            // The fleet may have sent a request before the queue had the session.
             heartbeatRequest.yield()
         } catch {
             guard held[lease.id]?.lease == lease.reference else { return }
@@ -74,39 +80,12 @@ extension FleetMember {
                 return try transaction.finish(lease, error: reason, statistics: nil)
             }
         default:
-            // The sessions that this session displaced no longer wait for it.
+            // Because `isInterrupted` is false, the sessions that this session displaced no longer wait for it.
             let reason = TransferError(.transient, .internalFailure, "A member can't run the session. \(error)")
             stop(lease.id) {
                 try $0.giveBack($1, statistics: nil, delay: Self.adoptionRetryDelay, isInterrupted: false, error: reason)
             }
         }
-    }
-
-    /// Performs the fleet's request for a session.
-    func follow(_ request: LeaseRequest, _ id: SessionID) {
-        guard let session = held[id], session.phase == .running, outcomes[id] == nil else { return }
-        switch request {
-        case .giveBack: stop(id, isInterrupted: false)
-        case .run, .pause:
-            let pauses = request == .pause
-            guard pauses != session.isPaused, !session.isChanging, session.adoption != nil else { return }
-            held[id]?.isChanging = true
-            Task { await change(id, session.lease, pauses: pauses) }
-        }
-    }
-
-    /// Pauses or resumes a session in the member's queue. After an error, the next heartbeat retries this.
-    private func change(_ id: SessionID, _ lease: LeaseReference, pauses: Bool) async {
-        var isDone = true
-        do {
-            _ = try await queue.apply(pauses ? .pause : .resume, to: .id(id))
-        } catch {
-            isDone = false
-            logger.warning("Cannot \(pauses ? "pause" : "resume") a session. \(error)", metadata: ["session": "\(id)"])
-        }
-        guard held[id]?.lease == lease else { return }
-        held[id]?.isChanging = false
-        if isDone { held[id]?.isPaused = pauses }
     }
 
     /// Reports the end of a session to the fleet, then removes the session from the queue.
@@ -115,7 +94,7 @@ extension FleetMember {
             outcomes[id] = nil
             return
         }
-        let status = try await queue.status(of: id)
+        let status = try await queue.statusForMember(of: id)
         // The event that reported the outcome can belong to an earlier lease of the session.
         guard [.completed, .failed].contains(status.state) else {
             outcomes[id] = nil
@@ -133,8 +112,12 @@ extension FleetMember {
                 isValid = true
             } else {
                 // A retry must know which files have failed.
-                let events = failures.map { (lease, FileProgress(position: $0.position, event: .failed($0.error))) }
-                if !events.isEmpty { _ = try await store.record(events, of: name) }
+                for start in stride(from: 0, to: failures.count, by: Self.maximumRecords) {
+                    let events = failures[start..<min(start + Self.maximumRecords, failures.count)].map {
+                        (lease, FileProgress(position: $0.position, event: .failed($0.error)))
+                    }
+                    _ = try await store.record(events, of: name)
+                }
                 isValid = try await store.locked { try $0.finish(lease, error: error, statistics: statistics) }
             }
         } else {
@@ -167,7 +150,7 @@ extension FleetMember {
     /// Interrupts a session, and gives it back once its run has ended.
     ///
     /// - Parameter isInterrupted: Whether the member stops the session without a request from the fleet.
-    private func stop(_ id: SessionID, isInterrupted: Bool = true) {
+    func stop(_ id: SessionID, isInterrupted: Bool = true) {
         stop(id) { try $0.giveBack($1, statistics: nil, isInterrupted: isInterrupted) }
     }
 
@@ -180,8 +163,8 @@ extension FleetMember {
         }
     }
 
-    /// Stops a session whose lease has ended or ends soon. Another member may take it, so nothing is written to the fleet, and nothing remote is
-    /// discarded.
+    /// Stops a session whose lease has ended or ends soon. Another member may take it, so this member writes nothing more about it to the
+    /// fleet, and removes nothing from servers.
     func lose(_ id: SessionID) async {
         guard let session = held[id], !session.isLost else { return }
         held[id]?.isLost = true
@@ -193,6 +176,7 @@ extension FleetMember {
         await recorder.end(id)
     }
 
+    /// Stops all sessions like ``lose(_:)``, and waits until the queue has removed them.
     func loseAll() async {
         isLeaving = true
         for id in held.keys { await lose(id) }
@@ -215,8 +199,8 @@ extension FleetMember {
         while let task = withdrawals.values.first { await task.value }
     }
 
-    /// Removes a session from the queue once its run has ended, and then calls `giveBack`, unless the lease was lost. Until then, the member
-    /// holds the session, because its run may still send.
+    /// Removes a session from the member's queue once its run has ended, and then calls `giveBack`, unless the lease was lost. Until then,
+    /// the member keeps the session, because its run may still send.
     private func withdraw(_ id: SessionID, then giveBack: @escaping @Sendable () async -> Void) {
         let adoption = held[id]?.adoption
         withdrawals[id] = Task {
@@ -236,7 +220,7 @@ extension FleetMember {
         }
     }
 
-    /// Removes a session from the queue. Retries until this succeeds.
+    /// Removes a session from the member's queue. Retries until the removal succeeds.
     ///
     /// - Returns: False if the member leaves the fleet first. Another member then continues the session after its lease ends.
     private func removeFromQueue(_ id: SessionID) async -> Bool {
@@ -276,7 +260,7 @@ extension FleetMember {
     package func localState(of id: SessionID) async throws -> SessionState? {
         guard held[id] != nil else { return nil }
         do {
-            return try await queue.status(of: id).state
+            return try await queue.statusForMember(of: id).state
         } catch let error as QueueError where error.code == .noSuchSession {
             // The member has just removed the session.
             return nil

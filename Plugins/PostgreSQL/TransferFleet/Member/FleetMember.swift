@@ -32,7 +32,7 @@ public struct FleetMemberConfiguration: Sendable {
 /// The member renews its leases every 3 s. If it can't reach the database, it stops its sessions 5 s before their leases end, so that another member
 /// never sends the same file at the same time. It measures this time with its own clock, which also runs while the host is suspended.
 public actor FleetMember {
-    /// What the member does with a session.
+    /// What the member does with a session that it has taken.
     enum Phase {
         case running
         /// The queue interrupts the session. Afterwards, the member gives it back, unless the lease is lost.
@@ -43,18 +43,21 @@ public actor FleetMember {
     struct Held {
         var lease: LeaseReference
         var account: String
-        /// The task that adds the session to the member's queue; nil until it is the session's turn.
+        /// The task that adds the session to the member's queue; nil until the member starts it.
         var adoption: Task<Void, any Error>?
         /// Whether the member's queue has added the session.
         var isAdopted = false
         var phase = Phase.running
         /// The time by which the member must have stopped the session, according to its own clock.
         var deadline: ContinuousClock.Instant
-        /// Whether the lease is lost, so that nothing may be written to the fleet.
+        /// Whether the lease is lost, so that the member must not write about the session to the fleet.
         var isLost = false
         var isPaused = false
-        /// Whether the queue is pausing or resuming the session.
+        /// Whether the queue is performing a request of the fleet.
         var isChanging = false
+        /// The number of calls of `run`, since the member took the session, that the member's queue has performed; nil if it must still
+        /// perform an earlier call.
+        var runRequests: Int64?
     }
 
     /// How a session ended in the member's queue.
@@ -79,13 +82,18 @@ public actor FleetMember {
     let wakeUp: AsyncStream<Void>.Continuation
     let heartbeatRequests: AsyncStream<Void>
     let heartbeatRequest: AsyncStream<Void>.Continuation
+    /// The sessions that the member has taken, and that have not left its queue yet.
     var held: [SessionID: Held] = [:]
+    /// The ends of sessions that the member has not reported to the fleet yet.
     var outcomes: [SessionID: Outcome] = [:]
-    /// The accounts as the queue knows them.
+    /// The accounts as the member last saved them in its queue.
     var accounts: [String: Account] = [:]
+    /// By account, the number of the fleet's requests to try the account's endpoints again, up to the last request that the queue has
+    /// performed. Contains the accounts of all sessions that this process has taken.
+    var retries: [String: Int64] = [:]
     /// The member's last shares of the rate limits.
     var rates = RateShares()
-    /// The share of the fleet's limit that the queue has; nil if it is unknown.
+    /// The share of the fleet's limit that the queue has; nil if the share is unknown, and `.some(nil)` if there is no limit.
     var appliedRate: Int64??
     /// Whether the member is changing the queue's rate limits.
     var isApplyingRates = false
@@ -103,7 +111,8 @@ public actor FleetMember {
     ///
     /// - Parameters:
     ///   - url: The URL of the fleet's database: `postgresql://user@host/database`.
-    ///   - folder: The storage folder of the member's own queue. Sessions in the folder from an earlier run are removed, because the fleet has them.
+    ///   - folder: The storage folder of the member's own queue. ``run()`` removes the sessions that an earlier process left in the folder,
+    ///     because the fleet has them.
     ///   - transports: The transports that sessions can use.
     ///   - credentials: Reads the secrets that endpoints refer to. Each member needs the secrets of the accounts that it uses.
     ///   - configuration: The member's settings.
@@ -172,7 +181,7 @@ public actor FleetMember {
         wakeUp.finish()
     }
 
-    /// Makes the member look for changes.
+    /// Makes the member report ended sessions, take new ones, and send a heartbeat.
     func wake() {
         wakeUp.yield()
         heartbeatRequest.yield()
@@ -186,8 +195,9 @@ public actor FleetMember {
 
     private func work(_ didJoin: @Sendable () -> Void) async throws {
         guard try await join() else { return }
-        // Sessions of an earlier process of this member: the fleet has reclaimed them when the member joined.
-        for id in await queue.sessionIDs() { try await queue.withdraw(id) }
+        // Removes the sessions of an earlier process of this member. The fleet ended their leases when the member joined. They include
+        // drafts, because that process may have ended before its queue had added all of a session.
+        for id in await queue.sessionIDs(beginningWith: "", limit: .max) { try await queue.withdraw(id) }
         for status in await queue.accounts() where status.blockingError == nil { accounts[status.account.name] = status.account }
         let events = queue.events
         try await queue.start()
@@ -209,7 +219,7 @@ public actor FleetMember {
         await giveAllBack()
     }
 
-    /// Joins the fleet. While the database can't be reached, tries again, because the hosts of a fleet can start in any order.
+    /// Joins the fleet. While the database can't be reached, retries, because the hosts of a fleet can start in any order.
     ///
     /// - Returns: False if the member must stop.
     private func join() async throws -> Bool {
@@ -233,7 +243,7 @@ public actor FleetMember {
             do {
                 try await report(outcome, of: id)
             } catch {
-                // For example, the database can't be reached. The session keeps its lease, and the next round tries again.
+                // For example, the database can't be reached. The session keeps its lease, and the next round retries the report.
                 logger.warning("Cannot report the end of a session. \(error)", metadata: ["session": "\(id)"])
             }
         }

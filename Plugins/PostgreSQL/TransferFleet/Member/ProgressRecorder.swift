@@ -1,7 +1,7 @@
 import TransferKit
 
-/// Records the progress of a member's sessions in the fleet before the member's queue records it. Reports that arrive during a transaction share the
-/// next one.
+/// Stores the progress of a member's sessions in the fleet, before the member's queue stores it in its own folder. The reports that arrive
+/// during a transaction are written together in the next one.
 actor ProgressRecorder {
     private struct Report {
         var lease: LeaseReference
@@ -15,7 +15,7 @@ actor ProgressRecorder {
     /// A separate connection, so that reports do not wait for a transaction that waits for the fleet's lock.
     private let store: FleetStore
     private let member: String
-    /// The epochs of the leases that are valid according to this member's clock.
+    /// The numbers of the leases (``LeaseReference/epoch``) that are valid according to this member's clock.
     private var epochs: [SessionID: Int64] = [:]
     private var pending: [Report] = []
     private var isWriting = false
@@ -25,6 +25,7 @@ actor ProgressRecorder {
         self.member = member
     }
 
+    /// Accepts progress of a session under a new lease.
     func begin(_ lease: LeaseReference) {
         epochs[lease.id] = lease.epoch
     }
@@ -37,7 +38,7 @@ actor ProgressRecorder {
         for report in rejected { report.continuation.resume(throwing: QueueError.leaseLost(id)) }
     }
 
-    /// Records progress, and returns when it is durable.
+    /// Stores progress in the fleet, and returns when it is durable.
     ///
     /// - Throws: ``QueueError`` if the lease of the session has ended, so that the session must stop immediately; or if the database rejects the
     ///   progress.
@@ -82,7 +83,7 @@ actor ProgressRecorder {
         }
     }
 
-    /// Records one report, or rejects it.
+    /// Writes one report, or resumes its caller with an error.
     ///
     /// - Returns: Whether the report is done. False if the database can't be reached.
     private func writeAlone(_ report: Report) async -> Bool {

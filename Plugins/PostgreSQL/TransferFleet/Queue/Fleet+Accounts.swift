@@ -46,8 +46,8 @@ extension Fleet {
 
     /// Saves an account, and lets all members use it again.
     ///
-    /// - Parameter condition: Whether to save, given the stored account; nil to save always, for example because the stored account can't be
-    ///   read.
+    /// - Parameter condition: Whether to save, given the stored account; nil to save always, even if the stored account can't be read.
+    /// - Returns: Whether the account was saved.
     private func save(_ account: Account, if condition: (@Sendable (Account?) -> Bool)?) async throws -> Bool {
         try account.validate()
         guard account.timetable == nil else { throw QueueError.timetableInFleet }
@@ -68,7 +68,7 @@ extension Fleet {
         }
     }
 
-    /// Changes an account. The members that can't use the account do not try it again.
+    /// Changes an account. A member that has refused the account still does not use it; see ``unblockAccount(_:)``.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchAccount`.
     func change(_ name: String, _ body: @Sendable (inout Account) -> Void) async throws {
@@ -98,6 +98,8 @@ extension Fleet {
     /// Like `TransferQueue.deleteAccount(_:cascades:)`.
     public func deleteAccount(_ name: String, cascades: Bool) async throws {
         if cascades { _ = try await apply(.remove(isForced: true), to: .account(name)) }
+        // The rows of a removed session refer to the account until they are deleted.
+        while try await store.locked({ try $0.deleteRemoved() }) {}
         try await store.locked { transaction in
             let count = try transaction.link.query("SELECT 1 FROM session WHERE account = $1", [name]).count
             guard count == 0 else {
@@ -114,18 +116,28 @@ extension Fleet {
 
     /// Like `TransferQueue.unblockAccount(_:)`.
     public func unblockAccount(_ name: String) async throws {
-        try await store.locked { transaction in
-            try transaction.requireAccount(name)
-            try unblock(name, transaction)
-        }
+        try await store.locked { try unblock(name, $0) }
     }
 
-    /// Lets all members try the account again. Each member has its own state of an account's endpoints.
+    /// Like ``unblockAccount(_:)``. Each member keeps its own state of the account's endpoints. A member with a session of the account
+    /// probes unavailable endpoints immediately. Other members do so when they next take a session of the account.
     public func retryEndpoints(of account: String) async throws { try await unblockAccount(account) }
 
+    /// Lets all members use an account again. The account's row stores the number of calls, so a member also learns of a call whose
+    /// notification was lost.
+    ///
+    /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchAccount`.
     private func unblock(_ name: String, _ transaction: FleetTransaction) throws {
+        let row = try transaction.link.query(
+            """
+            UPDATE account SET retries = retries + 1 WHERE name = $1 RETURNING (
+                SELECT coalesce(json_agg(DISTINCT owner), '[]') FROM session WHERE session.account = account.name AND owner IS NOT NULL)
+            """, [name]
+        ).first
+        guard let row else { throw QueueError.noAccount(name) }
         let refusals = try transaction.link.query("DELETE FROM refusal WHERE account = $1 RETURNING 1", [name])
         if !refusals.isEmpty { transaction.record(.accountUnblocked(account: name)) }
+        transaction.notify(try row.json([String].self, 0))
         transaction.notify()
     }
 }

@@ -42,7 +42,7 @@ extension Fleet {
         return total
     }
 
-    /// A fleet has no forecast, so the result is empty.
+    /// Returns an empty array, because a fleet makes no forecast.
     public func forecast() async throws -> [SessionForecast] { [] }
 
     /// Like `TransferQueue.sessions(_:)`.

@@ -14,8 +14,8 @@ public struct Fleet: ControllableQueue {
     public let place: FleetPlace
     /// The folders that all members share under the same path. A new session whose local files are all below them may run on any member.
     public let sharedFolders: [FilePath]
-    /// The transports that check the remote names of new sessions.
-    private let transports: [TransportID: any Transport]
+    /// The transports that check the remote names of new and changed sessions.
+    let transports: [TransportID: any Transport]
 
     /// Creates a reference to a fleet, without connecting to its database.
     ///
@@ -25,8 +25,8 @@ public struct Fleet: ControllableQueue {
     ///   - place: Where new sessions may run.
     ///   - sharedFolders: The absolute paths of folders that all members share. Regardless of `place`, a new session whose local files are all
     ///     below these folders may run on any member.
-    ///   - transports: The transports that check the remote names of new sessions (``/TransferCore/FileNaming``), like those of a local queue. The
-    ///     members transfer with their own transports. Names at endpoints of other transports are not checked when a session is added.
+    ///   - transports: The transports that check the remote names of new sessions (``/TransferCore/FileNaming``), like those of a local
+    ///     queue. The members transfer with their own transports. The fleet does not check names at endpoints of other transports.
     /// - Throws: ``/TransferKit/QueueError`` with the code `invalidRequest` if the URL is invalid.
     public init(
         _ url: String, place: FleetPlace, sharedFolders: [FilePath] = [], transports: [any Transport] = []
@@ -74,7 +74,7 @@ public struct Fleet: ControllableQueue {
 
     // MARK: Members
 
-    /// The members, by name. A member that has not renewed its membership for 15 s stays in the list until it is evicted.
+    /// The members, by name. A member that died stays in the list until ``evict(_:)`` removes it.
     public func members() async throws -> [FleetMemberStatus] { try await store.members() }
 
     /// Removes a member, for example a host that is gone for good. Once its leases have ended, within 15 s, its sessions continue on other members
@@ -83,8 +83,8 @@ public struct Fleet: ControllableQueue {
     /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchMember`.
     public func evict(_ member: String) async throws { try await store.evict(member) }
 
-    /// The recorded events after a revision, followed by new events and the progress of running sessions, for one consumer. Reads the database at
-    /// most once a second.
+    /// The stored events after a revision, followed by new events and the progress of running sessions, for one consumer. Reads the
+    /// database at most once a second.
     ///
     /// An event of the kind `gap` replaces events that the fleet has removed, or that this version can't read. The stream throws the errors
     /// of the database. After such an error, create a new stream with the last received revision.
@@ -118,32 +118,6 @@ public struct Fleet: ControllableQueue {
         }
     }
 
-    /// Rejects drafts whose remote names clash; see ``NameCheck``. Ignores accounts that don't exist, or can't be read.
-    ///
-    /// - Returns: The drafts. If the names of a draft with a deduplication key clash, its refusal is set.
-    private func checkNames(of drafts: [SessionDraft]) async throws -> [SessionDraft] {
-        guard transports.values.contains(where: { $0 is any FileNaming }) else { return drafts }
-        let names = Set(drafts.filter { $0.direction == .upload }.map(\.account))
-        guard !names.isEmpty else { return drafts }
-        let accounts = try await store.unlocked { link in
-            let rows = try link.query(
-                "SELECT name, definition FROM account WHERE name = ANY($1::text[])", [PostgresValue.array(Array(names))])
-            var found: [String: Account] = [:]
-            for row in rows {
-                var problem: TransferError?
-                found[try row.text(0)] = try row.readable(Account.self, 1, &problem)
-            }
-            return found
-        }
-        // The items are files and forms with absolute paths, so they need neither a base folder nor a spool.
-        let check = NameCheck(transports: transports, folders: SourceFolders(base: nil, spool: "/"))
-        return try await BlockingIO.run { () throws(QueueError) -> [SessionDraft] in
-            var checked = drafts
-            try check.check(&checked, accounts)
-            return checked
-        }
-    }
-
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func saveDrafts(_ requests: [SessionRequest]) async throws -> [SessionID] { throw QueueError.draftInFleet }
 
@@ -162,7 +136,14 @@ public struct Fleet: ControllableQueue {
     /// Like `TransferQueue.apply(_:to:)`.
     @discardableResult
     public func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState? {
-        try await store.locked { try $0.apply(operation, to: session) }
+        var session = session
+        if case .update(let update) = operation, mustCheckNames(after: update) {
+            let reference = session
+            let id = try await store.unlocked { try FleetTransaction($0).resolve(reference) }
+            try await checkNames(of: id, after: update)
+            session = .id(id)
+        }
+        return try await store.locked { [session] in try $0.apply(operation, to: session) }
     }
 
     /// The time after which an operation on a group continues in a new transaction, so that members can renew their leases and take sessions.
@@ -171,7 +152,7 @@ public struct Fleet: ControllableQueue {
     /// Like `TransferQueue.apply(_:to:)`. Changes large groups in several transactions, so after an error, some sessions may already have changed.
     @discardableResult
     public func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
-        var ids = try await sessions(in: group).map(\.id)
+        var ids = try await ids(in: group, for: operation)
         if case .move(let destination) = operation { return try await move(ids, to: destination) }
         var isReversed = false
         // A dependent follows the session on which it depends, and must not start because that session was removed first.
@@ -191,7 +172,7 @@ public struct Fleet: ControllableQueue {
 
     /// Moves sessions next to each other, at most 1,000 in a transaction.
     ///
-    /// - Returns: The sessions that were moved. Sessions that already had their new places are omitted.
+    /// - Returns: The given sessions whose position in the order changed.
     private func move(_ ids: [SessionID], to destination: MoveDestination) async throws -> [SessionID] {
         let size = 1_000
         if case .index = destination, ids.count > size {
@@ -218,7 +199,11 @@ public struct Fleet: ControllableQueue {
         }
     }
 
-    /// Prevents members from taking sessions. With ``/TransferKit/StopMode/interrupt``, running sessions are interrupted; otherwise, they finish.
+    /// Prevents members from taking sessions. With ``/TransferKit/StopMode/interrupt``, interrupts running sessions; otherwise, they
+    /// finish.
+    ///
+    /// - Parameter deadline: Must be nil.
+    /// - Throws: ``/TransferKit/QueueError``, including the code `invalidRequest` if there is a deadline.
     public func stop(_ mode: StopMode, deadline: Duration?) async throws {
         guard deadline == nil else { throw QueueError.unsupportedByFleet("A deadline") }
         try await store.locked { transaction in
@@ -232,7 +217,8 @@ public struct Fleet: ControllableQueue {
         }
     }
 
-    /// Stops the fleet like ``stop(_:deadline:)``. Returns immediately, because members stop sessions within seconds, or when their leases end.
+    /// Stops the fleet like ``stop(_:deadline:)``. Unlike a local queue, returns immediately. After an interruption, members stop their
+    /// sessions within seconds, or before their leases end.
     @discardableResult
     public func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult {
         try await stop(mode, deadline: deadline)
@@ -251,7 +237,8 @@ public struct Fleet: ControllableQueue {
         try await change(account) { $0.maxConcurrentSessions = limit }
     }
 
-    /// Like `TransferQueue.setRateLimit(_:account:)`. The members that use the limit share it evenly. Each member learns of its share within 3 s.
+    /// Like `TransferQueue.setRateLimit(_:account:)`. The members that use the limit share it evenly. Each member gets its new share within
+    /// 3 s.
     public func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws {
         guard bytesPerSecond.map({ $0 >= 1 }) ?? true else { throw QueueError(.invalidRequest, "A limit must be at least 1.") }
         guard let account else {

@@ -1,10 +1,10 @@
 import Foundation
 import TransferKit
 
-/// Reads the events of a fleet for one consumer: the recorded events, and the progress of running sessions.
+/// Reads the events of a fleet for one consumer: the stored events, and the progress of running sessions.
 actor FleetEventReader {
     private static let interval = Duration.seconds(1)
-    /// The maximum number of recorded events that one query reads.
+    /// The maximum number of stored events that one query reads.
     private static let pageSize = 1_000
 
     private let store: FleetStore
@@ -57,7 +57,7 @@ actor FleetEventReader {
             }
             statistics = running
         } else {
-            // More events are recorded.
+            // The fleet has stored more events.
             nextRead = .now
         }
         pending = found[...]

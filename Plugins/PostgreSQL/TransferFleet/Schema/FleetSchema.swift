@@ -3,9 +3,9 @@ import TransferKit
 /// The tables of a fleet, in the schema `transferq` of its database.
 enum FleetSchema {
     /// The version of the tables that this program uses. It migrates older tables, and rejects newer ones.
-    static let version: Int64 = 5
-    /// The lock of the fleet: the key of transaction-level advisory locks (PostgreSQL manual, section 13.3.5). Each decision about order, slots and
-    /// leases is made by a transaction that holds the lock.
+    static let version: Int64 = 6
+    /// The lock of the fleet: the key of transaction-level advisory locks (PostgreSQL manual, section 13.3.5). Only a transaction that
+    /// holds this lock decides about order, slots and leases.
     static let lock = "SELECT pg_advisory_xact_lock(1953198193, 1)"
     /// The channel of notifications. The payload is the name of a member that must renew its leases, or empty if a session may start. PostgreSQL
     /// delivers each notification to all members.
@@ -26,6 +26,7 @@ enum FleetSchema {
         // Never change a released migration. Add a new one for each change.
         let migrations = [
             FleetTables.migration1, FleetTables.migration2, FleetTables.migration3, FleetTables.migration4, FleetTables.migration5,
+            FleetTables.migration6,
         ]
         for migration in migrations.dropFirst(Int(clamping: before ?? 0)) { try link.execute(migration) }
         // Count the sessions again, even if no migration was needed. A process of an earlier program version that was still connected after
@@ -34,7 +35,8 @@ enum FleetSchema {
         return before
     }
 
-    /// Checks a new connection: the server accepts changes, and the tables have the version ``version``.
+    /// Checks a new connection, and selects the schema. The server must accept changes, the connection must not go through a pooler, and
+    /// the tables must have the version ``version``.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable` or `storageTooNew`.
     static func check(_ link: PostgresLink) throws {
@@ -52,6 +54,8 @@ enum FleetSchema {
     }
 
     /// Checks that the server accepts changes, and that the connection does not go through a pooler.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     static func checkServer(_ link: PostgresLink) throws {
         let row = try link.query("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on', pg_backend_pid()").first
         guard let row else { throw PostgresError.unreadable("the state of the server") }

@@ -1,5 +1,6 @@
 /// The migrations of the fleet's tables.
 enum FleetTables {
+    /// The tables of the first version.
     static let migration1 = """
         CREATE TABLE fleet (
             singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
@@ -132,6 +133,14 @@ enum FleetTables {
         CREATE INDEX session_position ON session(position, id) WHERE NOT is_removed;
         """
 
-    /// Members of earlier versions can't read the progress of forms.
+    /// Excludes members of earlier versions, because they can't read the progress of forms.
     static let migration5 = "UPDATE fleet SET minimum_member = 2;"
+
+    /// Requests to the members that have sessions, and removed sessions whose rows are deleted in several transactions. Members of earlier versions
+    /// ignore the requests.
+    static let migration6 = """
+        ALTER TABLE session ADD COLUMN run_requests bigint NOT NULL DEFAULT 0;  -- since the session was last taken
+        ALTER TABLE account ADD COLUMN retries bigint NOT NULL DEFAULT 0;       -- requests to try the account's endpoints again
+        CREATE INDEX session_removed ON session(id) WHERE is_removed;
+        """
 }

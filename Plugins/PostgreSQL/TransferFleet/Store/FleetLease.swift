@@ -1,9 +1,9 @@
 import TransferCore
 package import TransferKit
 
-/// A session that a member has taken, with all that the member needs to continue it.
+/// A session that a member has taken, with everything that the member needs to run it.
 package struct FleetLease: Sendable {
-    /// The time for which a lease is granted or renewed.
+    /// The duration of a lease, from its start or its last renewal.
     package static let duration = Duration.seconds(15)
     /// The time before the end of a lease at which a member stops the session if it could not renew the lease.
     package static let safetyMargin = Duration.seconds(5)
@@ -11,17 +11,22 @@ package struct FleetLease: Sendable {
     package static let interval = "interval '15 s'"
 
     package var id: SessionID
-    /// The number of the lease. It grows each time the session is taken, and every write of the member names it.
+    /// The number of the lease. It grows each time that a member takes the session. The member includes it in every change, so that the
+    /// fleet rejects changes by a former member.
     package var epoch: Int64
     package var draft: SessionDraft
     package var account: Account
+    /// Whether the member's queue must run the session now, because `run` or `retry` was called before the take.
+    package var mustRun = false
+    /// See ``HeartbeatAnswer/retries``.
+    package var retries: Int64 = 0
     /// The member's shares of the rate limits after the take.
     package var rates = RateShares()
 
     package var reference: LeaseReference { LeaseReference(id: id, epoch: epoch) }
 }
 
-/// A lease as its owner names it in a write.
+/// Identifies a lease in the changes of its owner.
 package struct LeaseReference: Hashable, Sendable {
     package var id: SessionID
     package var epoch: Int64
@@ -40,10 +45,14 @@ package enum LeaseRequest: Sendable, Equatable {
     case giveBack
 }
 
-/// The answer to a heartbeat.
+/// The fleet's response to a heartbeat (``FleetStore/renew(_:of:)``).
 package struct HeartbeatAnswer: Sendable {
     /// The request to the owner of each lease that is still valid, by session. A lease that is missing here has ended.
     package var requests: [SessionID: LeaseRequest] = [:]
+    /// The number of calls of `run` since the session was taken, for each lease that is still valid.
+    package var runRequests: [SessionID: Int64] = [:]
+    /// The number of requests to try the endpoints of an account again, for each account of these leases. The number grows with each request.
+    package var retries: [String: Int64] = [:]
     /// The member's shares of the rate limits; empty if no lease was renewed.
     package var rates = RateShares()
 }
@@ -76,7 +85,7 @@ extension FleetTransaction {
     /// The progress with which the next owner of a session begins.
     func adoptedProgress(of id: SessionID) throws -> [FileProgress] { try progress(of: id).compactMap(\.adopted) }
 
-    /// The progress that earlier owners recorded, in an order in which a queue can repeat it.
+    /// The progress that earlier owners recorded, in an order in which a queue can apply it.
     package func progress(of id: SessionID) throws -> [FileProgress] {
         let rows = try link.query(
             "SELECT position, part, generation, event FROM progress WHERE session = $1 ORDER BY position, part COLLATE \"C\"", ["\(id)"])
@@ -91,6 +100,8 @@ extension FleetTransaction {
         }
     }
 
+    /// Returns the events of one file that a queue can apply: the last restart, and the events after it. For an ended file, returns only
+    /// its end.
     private static func repeatable(_ events: [(generation: Int64, event: FileEvent)]) -> [FileEvent] {
         var result: [FileEvent] = []
         var generation: Int64 = 1

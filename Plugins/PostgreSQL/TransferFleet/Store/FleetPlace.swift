@@ -1,4 +1,4 @@
-/// Where a session of a fleet may run. The sources of uploads and the folders of downloads are paths on the member.
+/// The members on which a session of a fleet may run. The sources of uploads and the folders of downloads are paths on the member.
 public enum FleetPlace: Hashable, Sendable, CustomStringConvertible {
     /// On any member, for example if the paths are in a shared folder.
     case anywhere
@@ -36,7 +36,7 @@ public enum FleetPlace: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - session: The name of a table with the columns of `session`.
-    ///   - other: An SQL expression for the name of a member that does not count.
+    ///   - other: An SQL expression for the name of a member that the condition ignores.
     static func liveMemberMayRun(_ session: String, otherThan other: String = "NULL") -> String {
         """
         EXISTS (SELECT FROM member WHERE live_until > clock_timestamp() AND member.name IS DISTINCT FROM \(other)
@@ -44,7 +44,8 @@ public enum FleetPlace: Hashable, Sendable, CustomStringConvertible {
         """
     }
 
-    /// An SQL condition that is true if the member in the table `member` may run a session.
+    /// An SQL condition that is true if the member in the table `member` may run a session: the place includes the member, and the member
+    /// has refused neither the account nor the session.
     static func memberMayRun(_ session: String) -> String {
         """
         \(containsMember("\(session).place"))

@@ -43,8 +43,8 @@ public struct FleetMemberStatus: Hashable, Sendable, Codable {
 }
 
 extension FleetStore {
-    /// Adds a member. If an earlier process had the same identity, replaces that process, and reclaims its sessions. Also replaces a member
-    /// with the same name that is no longer live.
+    /// Adds a member. If an earlier process had the same identity, replaces that process, and ends its leases. Also replaces a member with
+    /// the same name that is no longer live.
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse` if another live member has the name, or `storageTooNew` if the fleet requires
     ///   a newer version of its members.
@@ -82,14 +82,15 @@ extension FleetStore {
         }
     }
 
-    /// Takes the next sessions that a member may run; see ``FleetTransaction/take(for:identity:limit:)``. Waits for the fleet's lock only if there is
-    /// something to do, so idle members do not delay others.
+    /// Takes at most `limit` sessions that a member may run; see ``FleetTransaction/take(for:identity:limit:)``. Waits for the fleet's lock
+    /// only if there is something to do, so idle members do not delay others.
     package func take(for member: FleetMemberDescription, limit: Int = .max) async throws -> [FleetLease] {
         guard try await unlocked({ try FleetTransaction($0).mustTake(for: member.name, identity: member.identity) }) else { return [] }
         return try await locked { try $0.take(for: member.name, identity: member.identity, limit: limit) }
     }
 
-    /// Renews a member's leases, and stores the statistics of their sessions, with one statement for all of them. Divides the rate limits again.
+    /// Performs a heartbeat of a member: renews its leases, stores the statistics of their sessions, and divides the rate limits again. One
+    /// statement renews all leases.
     ///
     /// - Parameter leases: The leases, with the new statistics of each session; nil for no change.
     /// - Throws: ``QueueError`` with the code `evicted` if the member no longer belongs to the fleet.
@@ -117,7 +118,8 @@ extension FleetStore {
                 FROM given JOIN mine USING (id)
                 WHERE session.id = given.id AND session.lease_epoch = given.epoch AND session.owner = $4
                     AND session.lease_until > clock_timestamp()
-                RETURNING session.id, session.state
+                RETURNING session.id, session.state, session.run_requests, session.account,
+                    (SELECT retries FROM account WHERE account.name = session.account)
                 """, arrays + [member.name])
             for row in renewed {
                 let request: LeaseRequest =
@@ -126,7 +128,10 @@ extension FleetStore {
                     case "paused": .pause
                     default: .giveBack
                     }
-                answer.requests[try row.session(0)] = request
+                let id = try row.session(0)
+                answer.requests[id] = request
+                answer.runRequests[id] = try row.integer(2)
+                answer.retries[try row.text(3)] = try row.integer(4)
             }
             if !renewed.isEmpty { answer.rates = try link.rateShares(of: member.name) }
             return answer
@@ -137,8 +142,8 @@ extension FleetStore {
     /// maximum size of an index key is about 2,700 bytes.
     private static var maximumPartLength: Int { 2_000 }
 
-    /// Records progress of files, all or none for each session. The rows of the sessions stay locked until the progress is stored, so no other
-    /// member can take a session and miss the progress.
+    /// Stores progress of files, all or none for each session. The rows of the sessions stay locked until the progress is stored, so no
+    /// other member can take a session and miss the progress.
     ///
     /// - Returns: The sessions whose lease is still valid.
     package func record(_ progress: [(lease: LeaseReference, progress: FileProgress)], of member: String) async throws -> Set<SessionID> {
@@ -175,7 +180,7 @@ extension FleetStore {
         }
     }
 
-    /// Records that a member can't use an account. Other members continue to use it.
+    /// Stores that a member can't use an account. Other members continue to use the account.
     package func refuse(_ account: String, error: TransferError, by member: String) async throws {
         try await locked { try $0.refuse(account, error: error, by: member) }
     }

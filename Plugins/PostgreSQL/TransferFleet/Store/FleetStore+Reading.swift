@@ -37,11 +37,13 @@ struct FleetState: Sendable {
     var retention: Retention
     var orderRevision: UInt64
     var revision: UInt64
-    /// The number of sessions by state; a session that its owner is stopping counts in its new state.
+    /// The number of sessions by state. A session that its owner is stopping is included under its new state.
     var counts: [SessionState: Int]
     /// The number of sessions with an owner.
     var owned: Int
+    /// The number of waiting sessions whose start time is in the future.
     var scheduled: Int
+    /// The earliest of these start times.
     var nextDue: Date?
     /// The free slots of all live members.
     var freeSlots: Int
@@ -58,7 +60,8 @@ extension FleetStore {
     ///
     /// - Parameters:
     ///   - range: The indices of the sessions; nil for all. Only the sessions in the range are read and numbered.
-    ///   - areFew: Whether the condition selects only a few sessions. Their indices are then counted one by one.
+    ///   - areFew: Whether the condition selects only a few sessions. The query then determines each index separately, instead of numbering
+    ///     all sessions.
     func sessions(where condition: String = "true", _ values: [String?] = [], range: Range<Int>? = nil, areFew: Bool = false) async throws
         -> (state: FleetState, rows: [(index: Int, row: FleetSessionRow)])
     {
@@ -97,7 +100,7 @@ extension FleetStore {
         }
     }
 
-    /// The recorded progress of a session's files.
+    /// The stored progress of a session's files.
     package func progress(of id: SessionID) async throws -> [FileProgress] {
         try await unlocked { try FleetTransaction($0).progress(of: id) }
     }
@@ -108,7 +111,7 @@ extension FleetStore {
         }
     }
 
-    /// The recorded changes after a revision.
+    /// The stored events after a revision, and the progress of the running sessions.
     package struct Changes: Sendable {
         /// At most the requested number of events, without those that this version can't read.
         package var events: [QueueEvent] = []
@@ -122,7 +125,7 @@ extension FleetStore {
     package func changes(after known: UInt64, limit: Int) async throws -> Changes {
         try await unlocked { link in
             var changes = Changes()
-            // Read the revision first, so that the events contain all up to it.
+            // Reads the revision first, so that the query below finds all events up to this revision.
             changes.end = try link.query("SELECT revision FROM fleet").first.map { UInt64(clamping: try $0.integer(0)) } ?? 0
             let rows = try link.query(
                 "SELECT revision, extract(epoch FROM at), kind FROM event WHERE revision > $1 ORDER BY revision LIMIT $2",

@@ -53,6 +53,8 @@ package final class FleetTransaction {
     private var events: [QueueEvent.Kind] = []
     /// The number of sessions that this transaction adds to the order, minus the number that it removes.
     private var addedSessions = 0
+    /// Whether to call ``deleteRemoved()`` at the end of this transaction.
+    var deletesRemoved = false
     /// The payloads of the notifications to send after the transaction; see ``FleetSchema/channel``.
     private var notifications: Set<String> = []
 
@@ -60,13 +62,14 @@ package final class FleetTransaction {
         self.link = link
     }
 
-    /// Records an event. If its change may let a session start, also wakes the members with a free slot after the transaction.
+    /// Adds an event, which ``finish()`` stores. If its change may let a session start, also wakes the members with a free slot after the
+    /// transaction.
     package func record(_ event: QueueEvent.Kind, mayLetSessionsStart: Bool = true) {
         events.append(event)
         if mayLetSessionsStart { notify() }
     }
 
-    /// Records a change of the order.
+    /// Adds the events of a change of the order, and increases the order's revision.
     package func recordOrder(_ event: QueueEvent.Kind) throws {
         let row = try link.query("UPDATE fleet SET order_revision = order_revision + 1 RETURNING order_revision").first
         let revision = UInt64(clamping: try row?.integer(0) ?? 0)
@@ -108,8 +111,9 @@ package final class FleetTransaction {
         return try row.text(0)
     }
 
-    /// Writes the events with consecutive revisions, and notifies the members.
+    /// Deletes removed sessions, writes the events with consecutive revisions, and notifies the members.
     package func finish() throws {
+        if deletesRemoved { try deleteRemoved() }
         if addedSessions != 0 { try link.query("UPDATE fleet SET sessions = sessions + $1", ["\(addedSessions)"]) }
         if !events.isEmpty {
             let kinds = try events.map { try PostgresValue.json($0) }

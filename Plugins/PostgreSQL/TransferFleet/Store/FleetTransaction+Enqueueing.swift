@@ -6,8 +6,8 @@ extension FleetTransaction {
     static let positionGap: Int64 = 1 << 20
 
     /// Adds sessions. A session whose local files are all below shared folders may run anywhere. A draft adds no session if an earlier
-    /// draft or an existing session has the same deduplication key. A completed session counts only if the draft deduplicates completed
-    /// sessions.
+    /// draft or an existing session has the same deduplication key. Ignores completed sessions, unless the draft sets
+    /// `deduplicatesCompleted`.
     ///
     /// - Parameter orderRevision: The revision that the order must have, unless all drafts are duplicates; nil to accept any order.
     /// - Returns: For each draft, the ID of the new session, or of the session that it duplicates.
@@ -45,6 +45,7 @@ extension FleetTransaction {
         return ids
     }
 
+    /// Throws ``QueueError`` with the code `noSuchAccount` if there is no account with this name.
     package func requireAccount(_ name: String) throws {
         guard try link.query("SELECT 1 FROM account WHERE name = $1", [name]).first != nil else {
             throw QueueError(.noSuchAccount, "There is no account named \"\(name)\".")
@@ -116,7 +117,8 @@ extension FleetTransaction {
         return !hasEnded || state != "completed" && !(dependency.acceptsAnyEnd && ["failed", "cancelled"].contains(state))
     }
 
-    /// Existing sessions can't depend on new ones, so only new sessions can form a cycle.
+    /// Checks that no new session depends on itself through other sessions. Existing sessions can't depend on new ones, so only new
+    /// sessions can form a cycle.
     private func checkForCycles(_ drafts: [SessionDraft]) throws {
         let next = Dictionary(drafts.map { ($0.id, $0.dependency?.session) }) { first, _ in first }
         for draft in drafts {

@@ -1,7 +1,7 @@
 package import TransferKit
 
 extension FleetTransaction {
-    /// Moves a session. Writes one row, unless there is no gap at the destination.
+    /// Moves a session. Changes only the row of this session, unless there is no gap at the destination.
     package func move(_ id: SessionID, to destination: MoveDestination) throws {
         guard try index(of: id) != nil else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         _ = try move([id], to: destination)
@@ -9,7 +9,7 @@ extension FleetTransaction {
 
     /// Moves sessions next to each other, in the given order. Ignores sessions that do not exist.
     ///
-    /// - Returns: The sessions that were moved. Sessions that already had their new places are omitted.
+    /// - Returns: The given sessions whose position in the order changed.
     /// - Throws: ``QueueError`` with the code `staleOrder`, `indexOutOfRange` or `noSuchSession`.
     package func move(_ ids: [SessionID], to destination: MoveDestination) throws -> [SessionID] {
         let indices = try indices(of: ids)

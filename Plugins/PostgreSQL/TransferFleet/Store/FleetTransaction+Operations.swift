@@ -4,7 +4,7 @@ package import TransferKit
 private struct OperationTarget {
     var id: SessionID
     var state: SessionState
-    /// The member that has the session, and has not stopped it yet.
+    /// The member that has taken the session and not yet stopped it; nil if there is none.
     var owner: String?
     var isOwned: Bool { owner != nil }
 }
@@ -89,8 +89,10 @@ extension FleetTransaction {
 
     private func run(_ target: OperationTarget, again: Bool) throws {
         switch target.state {
-        case .running: return
-        case .paused: return try set(target, .running)
+        case .running: return try requestRun(target)
+        case .paused:
+            try requestRun(target)
+            return try set(target, .running)
         case .completed:
             guard again else {
                 throw QueueError(.alreadyCompleted, "The session \(target.id) is completed. To transfer it again, run it with `again`.")
@@ -104,16 +106,28 @@ extension FleetTransaction {
         // The order, a hold, a start time, a dependency and a displacement no longer matter.
         try set(target, .waiting)
         try link.query(
-            "UPDATE session SET lane = 0, mark = $2, after_id = NULL, not_before = NULL WHERE id = $1", ["\(target.id)", try nextMark()])
+            """
+            UPDATE session SET lane = 0, mark = $2, after_id = NULL, not_before = NULL, run_requests = run_requests + 1 WHERE id = $1
+            """, ["\(target.id)", try nextMark()])
         try displace(for: target.id)
     }
 
-    /// Forgets the failures of a session's files.
+    /// Makes the member that has the session run it now: its queue ends the session's delays, and probes unavailable endpoints.
+    ///
+    /// The row keeps the number of requests. So the member also learns of a request whose notification was lost, and if the member dies, the next
+    /// member learns of it.
+    private func requestRun(_ target: OperationTarget) throws {
+        try link.query("UPDATE session SET run_requests = run_requests + 1 WHERE id = $1", ["\(target.id)"])
+        notify(target.owner.map { [$0] } ?? [])
+    }
+
+    /// Deletes the failures of a session and its files. The member that takes the session next probes unavailable endpoints.
     private func restart(_ id: SessionID) throws {
         try forgetRefusals(of: id)
-        try link.query("UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE id = $1", ["\(id)"])
-        // A file with an unknown outcome must first fail visibly, so its record stays unless the file has failed.
-        // The messages of errors can contain characters that the type json rejects, so compare the text of the event.
+        try link.query(
+            "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, run_requests = run_requests + 1 WHERE id = $1", ["\(id)"])
+        // A file with an unknown outcome must first fail visibly. So the row that marks this outcome (`record`) stays unless the file has
+        // failed. The messages of errors can contain characters that the type json rejects, so compare the text of the event.
         try link.query(
             """
             WITH failed AS (SELECT position FROM progress WHERE session = $1 AND part = 'end' AND starts_with(event, '{"failed":'))
@@ -124,14 +138,14 @@ extension FleetTransaction {
     private func remove(_ target: OperationTarget, isForced: Bool) throws {
         if !isForced { try checkForDependents(of: [target.id]) }
         guard let index = try index(of: target.id) else { return }
+        try link.query("UPDATE session SET state = 'cancelled', is_removed = true WHERE id = $1", ["\(target.id)"])
         if target.isOwned {
             // The owner may still be sending, so the session is deleted later; see `released`.
-            try link.query("UPDATE session SET state = 'cancelled', is_removed = true WHERE id = $1", ["\(target.id)"])
             notify(target.owner.map { [$0] } ?? [])
         } else {
             try forgetDependency(on: target.id)
             try restoreDisplaced(by: target.id)
-            try link.query("DELETE FROM session WHERE id = $1", ["\(target.id)"])
+            deletesRemoved = true
         }
         countSessions(-1)
         try recordOrder(.removed([target.id], indices: [index]))
@@ -158,7 +172,7 @@ extension FleetTransaction {
     /// Applies an operation to sessions, one after the other, for a limited time. Skips sessions to which the operation can't be applied,
     /// for example because of their state.
     ///
-    /// - Parameter limit: The time after which the operation is applied to no more sessions. Heartbeats wait for the rows of sessions that this
+    /// - Parameter limit: The time after which this method changes no more sessions. Heartbeats wait for the rows of sessions that this
     ///   transaction has changed.
     /// - Returns: The changed sessions, and the number of sessions that were changed or skipped, at least 1.
     /// - Throws: ``QueueError``, including the code `hasDependents` if the operation removes a session on which a session outside the group

@@ -5,8 +5,8 @@ extension FleetTransaction {
     ///
     /// - Parameters:
     ///   - index: The index of the session after the free positions.
-    ///   - previous: The index of the session before the free positions; by default, `index - 1`. The positions of sessions between the two are not
-    ///     regarded as used.
+    ///   - previous: The index of the session before the free positions; by default, `index - 1`. The positions of sessions between the two
+    ///     are regarded as free.
     /// - Returns: The first position, and the distance between two positions.
     /// - Throws: ``QueueError`` with the code `invalidRequest` if there are not enough positions even after the renumbering.
     package func makeRoom(for count: Int, at index: Int, after previous: Int? = nil) throws -> (position: Int64, step: Int64) {
@@ -76,7 +76,7 @@ extension FleetTransaction {
         return try row.map { Int(clamping: try $0.integer(0)) }
     }
 
-    /// The session at an index, or with an ID.
+    /// Returns the ID of the session at an index, or an ID after checking that its session exists.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`, `indexOutOfRange` or `staleOrder`.
     package func resolve(_ reference: SessionReference) throws -> SessionID {
@@ -99,6 +99,8 @@ extension FleetTransaction {
         }
     }
 
+    /// Throws ``QueueError`` with the code `staleOrder` if the order does not have the expected revision. Accepts any order if `expected`
+    /// is nil.
     package func checkOrder(_ expected: UInt64?) throws {
         guard let expected, let row = try link.query("SELECT order_revision FROM fleet").first else { return }
         guard UInt64(clamping: try row.integer(0)) == expected else {

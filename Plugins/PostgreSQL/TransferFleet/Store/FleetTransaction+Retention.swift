@@ -4,7 +4,7 @@ extension FleetTransaction {
     /// The maximum number of sessions that one transaction removes, so that heartbeats and takes do not wait long.
     private static let maximumRemovals = 100
 
-    /// Sets how long completed sessions stay.
+    /// Sets how long completed sessions stay; nil to keep them all.
     func setRetention(_ retention: Retention?) throws {
         let stored = try retention.flatMap { $0 == .keepAll ? nil : try PostgresValue.json($0) }
         try link.query("UPDATE fleet SET retention = $1", [stored])
@@ -20,7 +20,7 @@ extension FleetTransaction {
         let isOld: String
         switch retention {
         case .keepAll: return "false"
-        // The oldest of the sessions that stay.
+        // Selects the sessions that ended before the oldest one that stays.
         case .count(let count):
             isOld = """
                 (ended_at, id) < (SELECT ended_at, id FROM session WHERE state = 'completed' AND NOT is_removed
@@ -42,9 +42,36 @@ extension FleetTransaction {
         guard !ids.isEmpty else { return false }
         let removed = try indices(of: ids).sorted { $0.value < $1.value }
         for id in ids { try forgetDependency(on: id) }
-        try link.query("DELETE FROM session WHERE id = ANY($1::uuid[])", [PostgresValue.array(ids.map { "\($0)" })])
+        try link.query("UPDATE session SET is_removed = true WHERE id = ANY($1::uuid[])", [PostgresValue.array(ids.map { "\($0)" })])
+        deletesRemoved = true
         countSessions(-ids.count)
         try recordOrder(.removed(removed.map(\.key), indices: removed.map(\.value)))
         return ids.count == Self.maximumRemovals
     }
+
+    /// The maximum number of rows with progress of files that one transaction deletes. A file has at least one such row.
+    static let maximumDeletedRows: Int64 = 10_000
+
+    /// Deletes removed sessions that no member has. If they have more rows than one transaction deletes, later transactions delete the rest.
+    ///
+    /// - Returns: Whether rows may be left.
+    @discardableResult
+    func deleteRemoved() throws -> Bool {
+        let row = try link.query(
+            """
+            WITH deleted AS (
+                DELETE FROM progress WHERE ctid = ANY(ARRAY(
+                    SELECT progress.ctid FROM session JOIN progress ON progress.session = session.id WHERE \(Self.isDeletable)
+                    LIMIT \(Self.maximumDeletedRows)))
+                RETURNING 1)
+            SELECT count(*) FROM deleted
+            """
+        ).first
+        guard try row?.integer(0) ?? 0 < Self.maximumDeletedRows else { return true }
+        try link.query("DELETE FROM session WHERE \(Self.isDeletable)")
+        return false
+    }
+
+    /// An SQL condition for removed sessions that no member has.
+    static let isDeletable = "is_removed AND owner IS NULL"
 }

@@ -1,10 +1,10 @@
 package import TransferCore
 package import TransferKit
 
-/// Takes sessions. Limits count live leases, so a member that dies frees its slots when its leases end.
+/// Takes sessions for members, and ends their leases. A member that dies frees its slots when its leases end.
 extension FleetTransaction {
-    /// An SQL expression for the time at which a session ends now. The database's clock may have been set back, but a session must not end before
-    /// it started.
+    /// An SQL expression for the end time of a session that ends now. The result is not earlier than the start of the session, even if the
+    /// database's clock was set back.
     static let endTime = "greatest(created_at, started_at, clock_timestamp())"
 
     /// Takes the next sessions that a member may run, at most as many as it has free slots.
@@ -15,6 +15,7 @@ extension FleetTransaction {
         try reclaim()
         try restoreStranded()
         try removeExpired()
+        deletesRemoved = true
         let (slots, places) = try room(of: member, identity)
         var taken: [FleetLease] = []
         while taken.count < min(slots, limit), let id = try next(for: member, places) {
@@ -27,8 +28,8 @@ extension FleetTransaction {
     }
 
     /// Whether ``take(for:identity:limit:)`` must be called: a session may start, a lease was not renewed in time, a displaced session
-    /// waits for a session that no live member may run, or the retention of a session has ended. Needs no lock, because that method decides
-    /// again.
+    /// waits for a session that no live member may run, the retention of a session has ended, or rows of removed sessions are left. Needs no
+    /// lock, because that method decides again.
     func mustTake(for member: String, identity: String) throws -> Bool {
         let (slots, places) = try room(of: member, identity)
         if try slots > 0 && next(for: member, places) != nil { return true }
@@ -36,11 +37,12 @@ extension FleetTransaction {
             """
             SELECT EXISTS (SELECT FROM session WHERE owner IS NOT NULL AND lease_until <= clock_timestamp())
                 OR EXISTS (SELECT FROM session WHERE \(Self.isStranded)) OR EXISTS (SELECT FROM session WHERE \(try expired()))
+                OR EXISTS (SELECT FROM session WHERE \(Self.isDeletable))
             """
         ).first?.flag(0) == true
     }
 
-    /// The number of free slots of a member, and the places whose sessions it may run.
+    /// The number of free slots of a member, and the places (``FleetPlace``, in their stored form) whose sessions it may run.
     private func room(of member: String, _ identity: String) throws -> (slots: Int, places: [String]) {
         let rows = try link.query(
             """
@@ -57,8 +59,8 @@ extension FleetTransaction {
     private func take(_ id: SessionID, for member: String) throws -> FleetLease? {
         let stored = try link.query(
             """
-            SELECT draft, definition, account.name, part_epoch FROM session JOIN account ON account.name = session.account
-            LEFT JOIN content ON content.session = session.id WHERE session.id = $1
+            SELECT draft, definition, account.name, part_epoch, run_requests > 0, retries
+            FROM session JOIN account ON account.name = session.account LEFT JOIN content ON content.session = session.id WHERE session.id = $1
             """, ["\(id)"]
         ).first
         guard let stored else { throw PostgresError.unreadable("the session \(id)") }
@@ -75,7 +77,7 @@ extension FleetTransaction {
             draft.progress = try adoptedProgress(of: id)
             let epoch = try stored.integer(3)
             draft.options.partEpoch = epoch == 0 ? nil : epoch
-            // Otherwise, a member that loses its lease before it records the creation leaves a complete copy on the server.
+            // Otherwise, a member that loses its lease before it stores the creation leaves a complete copy on the server.
             draft.options.creation = .separate
         } catch let error as PostgresError where error.kind == .unreadable {
             try fail(id, .unreadable(error))
@@ -84,15 +86,16 @@ extension FleetTransaction {
         let row = try link.query(
             """
             UPDATE session SET state = 'running', owner = $2, lease_epoch = lease_epoch + 1,
-                lease_until = clock_timestamp() + \(FleetLease.interval), lane = 4, not_before = NULL, attempts = attempts + 1, error = NULL,
-                started_at = coalesce(started_at, greatest(created_at, clock_timestamp()))
+                lease_until = clock_timestamp() + \(FleetLease.interval), lane = 4, not_before = NULL, run_requests = 0,
+                attempts = attempts + 1, error = NULL, started_at = coalesce(started_at, greatest(created_at, clock_timestamp()))
             WHERE id = $1 RETURNING lease_epoch
             """, ["\(id)", member]
         ).first
         guard let row else { throw PostgresError.unreadable("the session \(id)") }
         record(.willActivate(id), mayLetSessionsStart: false)
         record(.didActivate(id), mayLetSessionsStart: false)
-        return FleetLease(id: id, epoch: try row.integer(0), draft: draft, account: account)
+        return FleetLease(
+            id: id, epoch: try row.integer(0), draft: draft, account: account, mustRun: try stored.flag(4), retries: try stored.integer(5))
     }
 
     /// Marks a session without an owner as failed, because no member can run it.
@@ -105,7 +108,8 @@ extension FleetTransaction {
         try restoreDisplaced(by: id)
     }
 
-    /// The next session for a member with a free slot. It is the first in line among the first sessions of all accounts with a free slot.
+    /// Returns the next session for a member with a free slot; nil if no session can start. It is the first in the start order among the
+    /// first sessions of all accounts that have a free slot.
     ///
     /// The query does not read the sessions of an account that has reached its session limit, so its duration does not depend on their number.
     private func next(for member: String, _ places: [String]) throws -> SessionID? {
@@ -136,9 +140,10 @@ extension FleetTransaction {
         ).first?.session(0)
     }
 
-    /// Ends the leases that were not renewed in time. Their sessions continue on other members. The end of a lease is not a failed attempt.
+    /// Ends the leases that were not renewed in time, so that other members can take their sessions. The end of a lease is not a failed
+    /// attempt.
     ///
-    /// - Parameter member: Also ends all leases of this member.
+    /// - Parameter member: A member whose leases all end, because its process has ended; nil for none.
     package func reclaim(allOf member: String? = nil) throws {
         let rows = try link.query(
             """
@@ -205,7 +210,12 @@ extension FleetTransaction {
             ])
         guard !rows.isEmpty else { return false }
         if error == nil {
-            try link.query("DELETE FROM progress WHERE session = $1 AND part <> 'end'", ["\(lease.id)"])
+            // More rows stay until the session is removed.
+            try link.query(
+                """
+                DELETE FROM progress WHERE ctid = ANY(ARRAY(
+                    SELECT ctid FROM progress WHERE session = $1 AND part <> 'end' LIMIT \(Self.maximumDeletedRows)))
+                """, ["\(lease.id)"])
         }
         record(error.map { .failed(lease.id, $0) } ?? .completed(lease.id))
         try satisfyDependents(of: lease.id, isCompleted: error == nil)
@@ -214,8 +224,8 @@ extension FleetTransaction {
         return true
     }
 
-    /// Handles the end of a lease. Sessions that this session displaced, or that depend on it, may start. A removed session is deleted. A session
-    /// that must run now can displace another one.
+    /// Handles the end of a lease. Sessions that this session displaced, or that depend on it, may start. The end of the transaction
+    /// deletes a removed session. A session that must run now can displace another one.
     private func released(_ id: SessionID, state: String, isInterrupted: Bool) throws {
         record(.willDeactivate(id))
         record(.didDeactivate(id))
@@ -225,11 +235,15 @@ extension FleetTransaction {
         if !(isInterrupted && state == "waiting") && !isDisplaced { try restoreDisplaced(by: id) }
         if state == "waiting" { try displace(for: id) }
         if state == "cancelled" { try satisfyDependents(of: id, isCompleted: false) }
-        let removed = try link.query("DELETE FROM session WHERE id = $1 AND is_removed RETURNING 1", ["\(id)"])
-        if !removed.isEmpty { try forgetDependency(on: id) }
+        if try link.query("SELECT 1 FROM session WHERE id = $1 AND is_removed", ["\(id)"]).first != nil {
+            try forgetDependency(on: id)
+            deletesRemoved = true
+        }
     }
 
     /// Lets sessions start that waited for the end of a session.
+    ///
+    /// - Parameter isCompleted: Whether the session completed. If not, only dependents that accept any end may start.
     package func satisfyDependents(of id: SessionID, isCompleted: Bool) throws {
         try link.query(
             "UPDATE session SET after_id = NULL WHERE after_id = $1 AND ($2 OR after_any)", ["\(id)", "\(isCompleted)"])

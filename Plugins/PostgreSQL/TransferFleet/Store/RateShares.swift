@@ -15,8 +15,8 @@ package struct RateShares: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - users: The number of members that use the limit, including this one.
-    ///   - rank: The number of these members before this one. The first members get the remainder, so the sum of all shares is the limit, unless
-    ///     the limit is less than one byte per member.
+    ///   - rank: The number of these members before this one, by name. The first members get the remainder, so the sum of all shares is the
+    ///     limit, unless the limit is less than one byte per member.
     static func share(of limit: Int64, users: Int64, rank: Int64) -> Int64 {
         let (share, remainder) = limit.quotientAndRemainder(dividingBy: max(1, users))
         return max(1, share + (rank < remainder ? 1 : 0))

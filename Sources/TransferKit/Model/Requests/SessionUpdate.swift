@@ -1,8 +1,9 @@
 public import Foundation
 public import TransferCore
 
-/// Changes to a session that has not completed. A value of nil leaves the property unchanged. Changes take effect within a second, except
-/// properties that apply only to later attempts or files; see their descriptions.
+/// Changes to a session that has not completed. A value of nil leaves the property unchanged.
+///
+/// Changes take effect within a second, except changes of properties that apply only to later attempts or files; see their descriptions.
 ///
 /// ```swift
 /// try await queue.update(id, SessionUpdate(account: "archive", notBefore: .set(tonight), overwrite: .always))
@@ -80,7 +81,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var filesInFlight: Change<Int>?
     /// See ``SessionOptions/creation``.
     public var creation: CreationMode?
-    /// See ``SessionOptions/headers``. Replaces all headers, for attempts that begin later.
+    /// See ``SessionOptions/headers``. Replaces all headers. Applies to attempts that begin later.
     public var headers: [String: String]?
     /// See ``SessionOptions/chunkSize``. Applies to attempts that begin later.
     public var chunkSize: Change<Int64>?
@@ -120,6 +121,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         }
     }
 
+    /// The value of ``creationURL``. The name of this property is a key in the control protocol, so it must not change.
     private var creationPlace: Change<Capability>?
 
     /// Creates an update.
@@ -208,7 +210,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     }
 
     /// Whether the account's transports must check the session again.
-    var changesRequirements: Bool {
+    package var changesRequirements: Bool {
         fixedProperty != nil || verification != nil || headers != nil || chunkSize != nil || segmentsPerFile != nil
     }
 }

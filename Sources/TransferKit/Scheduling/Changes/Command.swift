@@ -1,9 +1,12 @@
 /// A command to the queue, as a value that can be recorded and replayed.
 package enum Command: Sendable, Codable {
+    /// Adds an account, or replaces the account with the same name. Also unblocks the account, and allows immediate probes of its
+    /// endpoints.
     case saveAccount(Account)
     /// Saves an account unless the stored account has changed since the caller read it. The first value is the account that the caller
     /// read, or nil if the account did not exist. ``InputResult/isGranted`` shows whether the account was saved.
     case replaceAccount(Account?, with: Account)
+    /// Deletes an account. Fails if the account has sessions, unless `cascade` is true; then removes its sessions first.
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
     /// Allows immediate probes of the account's unavailable endpoints, and ends the retry delays of its sessions.
@@ -24,6 +27,8 @@ package enum Command: Sendable, Codable {
     /// Stores sessions as drafts, which are not in the order of the queue.
     case saveDrafts([SessionDraft])
     case addItems(SessionReference, [ItemDraft])
+    /// Stores the progress that another queue made on the files of a draft, in the order of that queue's reports.
+    case addProgress(SessionReference, [FileProgress])
     /// Removes items that have not begun, and adds items at the end of the session. Fails if the rows of the items have changed since the caller
     /// checked them.
     case replaceItems(ItemSelection, ReplaceableItems, with: [ItemDraft], in: SessionReference)
@@ -53,7 +58,7 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
-/// The result of an input, such as a command or a probe, for its caller.
+/// The result of an input, such as a command or the request for a probe (``RunEvent/Content/probe(_:)``), for its caller.
 package struct InputResult: Sendable, Equatable {
     /// The added or changed sessions. `enqueue` returns one session for each draft: the new session, or the existing session that the draft
     /// duplicates.

@@ -1,6 +1,10 @@
 import TransferCore
 
 extension Scheduler {
+    /// Adds new sessions to the order at an index, or at the end if the index is nil. Does not add duplicates of existing sessions.
+    ///
+    /// - Throws: ``QueueError`` with the code `staleOrder`, `indexOutOfRange`, `noSuchAccount`, `noSuchSession`, `impossibleOrder` or
+    ///   `invalidRequest`; or the error of an invalid draft (``SessionDraft/refusal``).
     mutating func enqueue(
         _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool, _ now: DualInstant,
         _ transaction: inout Transaction
@@ -153,6 +157,15 @@ extension Scheduler {
                 next = sessionIndex.details(key).dependency.flatMap { sessionIndex.key(of: $0.session) }
             }
         }
+    }
+
+    /// Stores the progress that another queue made on a draft.
+    mutating func add(_ progress: [FileProgress], to reference: SessionReference, _ transaction: inout Transaction) throws(QueueError) {
+        let key = try resolve(reference)
+        guard let entry = sessionIndex[key] else { return }
+        guard entry.state == .draft else { throw invalidTransition(entry, "given progress") }
+        mutate(key) { entry, _ in entry.conditions.insert(.hasTransferred) }
+        transaction.writes += progress.map { .file(key, position: $0.position, $0.event) }
     }
 
     mutating func add(_ items: [ItemDraft], to reference: SessionReference, _ transaction: inout Transaction) throws(QueueError) {

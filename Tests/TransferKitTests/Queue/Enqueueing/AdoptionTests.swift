@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Locking
 import Logging
 import SystemPackage
@@ -7,7 +8,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue that continues the sessions of another queue.
+/// A queue that adopts the sessions of another queue, and continues them.
 @Suite struct AdoptionTests {
     private struct Refusal: Error {}
 
@@ -21,9 +22,12 @@ import TransportTesting
 
         init() throws { folder = try TemporaryFolder() }
 
-        func open(_ name: String) async throws -> TransferQueue {
+        func open(
+            _ name: String, rowsPerSweep: Int = QueueStore.maximumRowsPerSweep, storeObserver: (@Sendable (StoreStep) -> Void)? = nil
+        ) async throws -> TransferQueue {
             var configuration = QueueConfiguration()
             configuration.logger.logLevel = .critical
+            (configuration.rowsPerSweep, configuration.storeObserver) = (rowsPerSweep, storeObserver)
             configuration.progressObserver = { [reports, refuses] _, progress in
                 if case .completed = progress.event, refuses.withLock(\.self) { throw Refusal() }
                 reports.withLock { $0.append(progress) }
@@ -37,6 +41,24 @@ import TransportTesting
         func draft() async throws -> SessionDraft {
             let paths = try ["one", "two"].map { try folder.file($0, size: 10_000) }
             return try await SessionDraft.withoutStore([.upload(paths, to: "a")])[0]
+        }
+
+        /// A session with 50 files, of which another queue has completed the first 30.
+        func largeDraft() async throws -> SessionDraft {
+            let paths = try (0..<50).map { try folder.file("\($0)", size: 100) }
+            var draft = try await SessionDraft.withoutStore([.upload(paths, to: "a")])[0]
+            let endpoint = memory.endpoint()
+            draft.progress = (0..<30).map {
+                FileProgress(position: Int64($0), event: .completed(TransferReceipt(bytes: 100), endpoint: endpoint))
+            }
+            return draft
+        }
+
+        /// Executes a statement in the store of a queue that is not open.
+        func change(_ name: String, _ sql: String) throws {
+            let database = try DatabaseQueue(path: folder.path.appending(name).appending("queue.sqlite").string)
+            try database.write { try $0.execute(sql: sql) }
+            try database.close()
         }
 
         /// The latest report about each file, in the form in which another queue receives the progress.
@@ -103,6 +125,79 @@ import TransportTesting
         #expect(try await queue.items(of: draft.id, from: 0, limit: 2).map(\.state) == [.pending, .pending])
         try await queue.withdraw(draft.id)
         #expect(await queue.sessionIDs().isEmpty)
+        await queue.shutdown()
+    }
+
+    @Test func `a large session is adopted in several transactions, with its progress`() async throws {
+        let fixture = try Fixture()
+        let draft = try await fixture.largeDraft()
+        // The rows of files that one transaction adds or changes.
+        let rows = Locked((current: 0, largest: 0))
+        let queue = try await fixture.open("first", rowsPerSweep: 20) { step in
+            guard case .after(let statement) = step else { return }
+            rows.withLock {
+                if statement.hasPrefix("COMMIT") { $0.current = 0 }
+                guard statement.hasPrefix("INSERT INTO file(") || statement.hasPrefix("UPDATE file ") else { return }
+                $0.current += 1
+                $0.largest = max($0.largest, $0.current)
+            }
+        }
+        try await queue.adopt(draft)
+        let largest = rows.withLock { $0.largest }
+        #expect((10...20).contains(largest), "\(largest) rows in one transaction")
+        #expect(await queue.sessionIDs() == [draft.id])
+        let adopted = try await queue.status(of: draft.id)
+        #expect(adopted.state == .waiting && adopted.statistics.files == 50 && adopted.statistics.filesDone == 30)
+        await #expect(throws: QueueError(.invalidRequest, "The session \(draft.id) already exists.")) { try await queue.adopt(draft) }
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await queue.status(of: draft.id).state == .completed)
+        #expect(Set(fixture.memory.attempts.map { "\($0.path)" }) == Set((30..<50).map { "\($0)" }))
+        await queue.shutdown()
+    }
+
+    /// The process ended while the queue added the session.
+    @Test func `a session that was adopted only in part never runs, and can be adopted again`() async throws {
+        let fixture = try Fixture()
+        let draft = try await fixture.largeDraft()
+        try await fixture.open("first").shutdown()
+        let condition = "WHEN NEW.position = 25 BEGIN SELECT RAISE(ABORT, 'ended'); END"
+        try fixture.change("first", "CREATE TRIGGER ended BEFORE INSERT ON file \(condition)")
+        let first = try await fixture.open("first", rowsPerSweep: 20)
+        await #expect(throws: QueueError.self) { try await first.adopt(draft) }
+        await first.shutdown()
+        try fixture.change("first", "DROP TRIGGER ended")
+
+        let second = try await fixture.open("first", rowsPerSweep: 20)
+        #expect(await second.sessionIDs(beginningWith: "", limit: .max) == [draft.id])
+        #expect(try await second.status(of: draft.id).statistics.files == 20)
+        try await second.start()
+        await second.waitUntilIdle()
+        #expect(fixture.memory.attempts.isEmpty)
+        try await second.withdraw(draft.id)
+        try await second.adopt(draft)
+        await second.waitUntilIdle()
+        #expect(try await second.status(of: draft.id).state == .completed)
+        #expect(fixture.memory.attempts.count == 20)
+        await second.shutdown()
+    }
+
+    /// A fleet decides whether a session runs again after its end. So a request to run it now must not restart it here.
+    @Test func `a request to run an adopted session ends its delay, but does not run it again after its end`() async throws {
+        let fixture = try Fixture()
+        let draft = try await fixture.draft()
+        let queue = try await fixture.open("first")
+        fixture.memory.failNext(with: TransferError(.transient, .serverError, "Not now.", retryAfter: .seconds(3_000)), for: "one")
+        fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."), for: "one")
+        let (failures, ends) = (queue.events, queue.events)
+        try await queue.adopt(draft)
+        try await queue.start()
+        _ = await failures.first { if case .attemptFailed(draft.id, _, _) = $0 { true } else { nil } }
+        try await queue.runIfUnfinished(draft.id)
+        _ = await ends.first { if case .failed(draft.id, _) = $0 { true } else { nil } }
+        try await queue.runIfUnfinished(draft.id)
+        try await queue.runIfUnfinished(SessionID())
+        #expect(try await queue.status(of: draft.id).state == .failed)
         await queue.shutdown()
     }
 

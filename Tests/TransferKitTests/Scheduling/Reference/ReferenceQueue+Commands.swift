@@ -20,8 +20,9 @@ extension ReferenceQueue {
         case .setMaxConcurrentSessions(let limit, let account?): accounts[try requireAccount(account)].account.maxConcurrentSessions = limit
         case .setMaxConcurrentSessions(let limit, nil): self.limit = limit ?? self.limit
         case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
-        // A rate limit does not affect the reference queue. Generated sequences change no retention, disk floor or timetable.
-        case .setRateLimit(_, nil), .setRetention, .setDiskFloor, .setTimetable: break
+        // A rate limit does not affect the reference queue. Generated sequences change no retention, disk floor or timetable, and add no
+        // progress.
+        case .setRateLimit(_, nil), .setRetention, .setDiskFloor, .setTimetable, .addProgress: break
         case .enqueue(let drafts, let index, let expecting, let isHeld):
             return try enqueue(drafts, at: index, expecting: expecting, isHeld: isHeld)
         case .saveDrafts(let drafts): return try saveDrafts(drafts)
