@@ -50,7 +50,7 @@ package final class Mailbox: Sendable {
         (wakeUps, wakeUpContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Adds an input without waiting for its effect.
+    /// Adds an input without waiting for its effect. Has no effect if the mailbox is closed, or for a command after ``refuseCommands()``.
     package func post(_ input: Input) {
         put(Envelope(input: input, reply: nil))
     }
@@ -88,6 +88,9 @@ package final class Mailbox: Sendable {
     }
 
     /// Adds an input, and returns when its effect is durable.
+    ///
+    /// - Throws: The ``QueueError`` with which the scheduler or the store refused the input; with the code `shutDown` if the mailbox is
+    ///   closed, or for a command after ``refuseCommands()``.
     @discardableResult
     package func send(_ input: Input) async throws(QueueError) -> InputResult {
         let result: Result<InputResult, QueueError> = await withCheckedContinuation { continuation in

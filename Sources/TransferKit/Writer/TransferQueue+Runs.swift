@@ -12,6 +12,7 @@ extension TransferQueue {
             interrupt(number)
         case .skipBackoff(let key):
             histories.skipBackoff(key)
+            live[key]?.backoffsSkipped.send()
         case .forget(let key):
             histories.forget(key, live[key])
             shown[key] = nil
@@ -80,7 +81,8 @@ extension TransferQueue {
     private func record(of key: SessionKey, _ id: SessionID, _ number: UInt64) async -> SessionRecord? {
         var outcome = RunOutcome.interrupted
         do {
-            // The run counts from the figures after a reset. The run itself reports an error.
+            // Completes a reset that is in progress, because the run begins with the statistics after the reset. If this fails, the run
+            // reports the error.
             try? await store.finishMarked(key)
             let (records, unreadable) = try await store.readSessions([key])
             if let found = records.first { return found }
@@ -103,14 +105,18 @@ extension TransferQueue {
 
     // MARK: Ending runs
 
-    /// The longest time that an interrupted run may take to end, or a transport may take to shut down.
+    /// The longest time that a run may take to end after it was interrupted or its outcome was decided, or a transport may take to shut down.
     private static let endLimit = Duration.seconds(30)
 
-    /// Interrupts a run, and abandons the run if it does not end in time.
+    /// Interrupts a run, and abandons the run if it does not end within ``endLimit``.
     func interrupt(_ number: UInt64) {
-        guard let run = runs[number] else { return }
-        run.task.cancel()
-        guard run.timer == nil else { return }
+        runs[number]?.task.cancel()
+        limitEnd(of: number)
+    }
+
+    /// Abandons an ending run if it does not end within ``endLimit``. Only the first call for a run has an effect.
+    private func limitEnd(of number: UInt64) {
+        guard let run = runs[number], run.timer == nil else { return }
         let clock = configuration.clock
         runs[number]?.timer = Task { [weak self] in
             if (try? await clock.sleep(Self.endLimit)) != nil { await self?.abandon(number) }
@@ -127,25 +133,28 @@ extension TransferQueue {
         }
     }
 
-    /// Gives up waiting for an interrupted run that hangs, so that its slot becomes free. The run's later reports have no effect,
+    /// Gives up waiting for an ending run that hangs, so that its slot becomes free. The run's later reports have no effect,
     /// except the report of its end.
     private func abandon(_ number: UInt64) {
         guard let run = runs.removeValue(forKey: number) else { return }
         configuration.logger.warning(
-            "An interrupted session has not ended within \(Self.endLimit), so its run is abandoned. A disk, a network share or a transport does not respond.",
+            "The run of a session has not ended within \(Self.endLimit), so it is abandoned. A disk, a network share or a transport does not respond.",
             metadata: ["session": "\(run.id)"])
+        var outcome = RunOutcome.interrupted
         if let live = live[run.key], live.activation == number {
+            outcome = live.outcome ?? outcome
             live.abandon()
             throughput.end(number, moved: live.moved, at: configuration.clock.now())
-            // The run's attempts end here. As at the end of any run, the bytes that they confirmed count as stored.
+            // The run's attempts end here. As at the end of any run, the bytes that they confirmed are included in
+            // ``ShownFigures/confirmed``.
             for file in live.activeFiles { live.end(file, confirmed: file.shownConfirmed) }
             forget(live, of: run.key)
         }
-        mailbox.post(.report(RunEvent(key: run.key, run: number, content: .abandoned)))
+        mailbox.post(.report(RunEvent(key: run.key, run: number, content: .abandoned(outcome))))
         runsEnded.send()
     }
 
-    /// Forgets a run that has ended or was abandoned. Keeps the last figures of an unfinished session.
+    /// Forgets a run that has ended or was abandoned. Keeps the last shown byte counts of an unfinished session.
     private func forget(_ run: LiveRun, of key: SessionKey) {
         live[key] = nil
         if scheduler.sessionIndex[key]?.state.isEnded == false, !run.isHistoryForgotten { shown[key] = run.shown }
@@ -166,7 +175,7 @@ extension TransferQueue {
         }
     }
 
-    /// Shuts down all transports concurrently. Abandons transports that do not shut down in time.
+    /// Shuts down all transports concurrently. Abandons transports that do not shut down within ``endLimit``.
     func shutDownTransports() async {
         await withTaskGroup(of: Void.self) { group in
             for transport in transports.values {
@@ -221,6 +230,7 @@ extension TransferQueue {
         context.progressObserver = configuration.progressObserver
         context.localReadObserver = configuration.localReadObserver
         context.maximumListedNames = configuration.maximumListedNames
+        context.limitEnd = { [weak self] in await self?.limitEnd(of: number) }
         context.storageFailed = { [weak self] in self?.reportDamage($0) }
         let (hub, clock, throughput, histories) = (hub, configuration.clock, throughput, histories)
         context.publish = { kind in
@@ -253,6 +263,7 @@ struct StorageRefusal: Sendable {
     static let maximumPendingEvents = 1_000
     private static let longest = Duration.seconds(10)
 
+    /// The uptime at which the store first refused changes.
     let since: Duration
     /// The store's error.
     let problem: String
@@ -269,6 +280,6 @@ struct ActiveRun: Sendable {
     let key: SessionKey
     let id: SessionID
     let task: Task<Void, Never>
-    /// The task that abandons the run if the run does not end in time after an interruption; nil if the run was not interrupted.
+    /// The task that abandons the run if the run does not end within 30 s; nil if the run is not ending.
     var timer: Task<Void, Never>?
 }

@@ -1,7 +1,8 @@
 // Forwards loopback connections to another loopback port, with a delay, and optionally with a rate limit for each connection.
 //
-// Usage: delay-relay TARGET-PORT ONE-WAY-MILLISECONDS [BYTES-PER-SECOND]. Prints the port on which it listens. BYTES-PER-SECOND limits only the
-// bytes to the target. Each chunk of bytes is delayed separately, so many chunks can be in flight, as on a long-distance connection.
+// Usage: delay-relay TARGET-PORT ONE-WAY-MILLISECONDS [BYTES-PER-SECOND]. Prints the port on which it listens. BYTES-PER-SECOND limits
+// only the bytes to the target. The relay delays each chunk of bytes separately, so many chunks can be in flight, as on a long-distance
+// connection.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -15,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// At most chunk_size × chunk_count bytes (64 MiB) are in flight in one direction. This is more than the product of delay and rate on each measured
-// path.
+// At most chunk_size × chunk_count bytes (64 MiB) are in flight in one direction. This is more than the product of delay and rate on each
+// measured path.
 enum { chunk_size = 64 * 1024, chunk_count = 1024 };
 
 struct chunk {

@@ -1,10 +1,11 @@
 // Prevents a virtual machine from returning free memory to its host during a benchmark.
 //
-// Allocates memory, and returns nearly all of it to the system for use by other programs. Keeps one page of each 2 MiB until its standard input
-// ends. Prints the number of MiB when the memory is ready.
+// Allocates memory, and returns nearly all of it to the system for use by other programs. Keeps one page of each 2 MiB until its standard
+// input ends. Prints the number of MiB when the memory is ready.
 //
-// A virtual machine returns free memory to its host in large blocks. A program that later writes to such memory would wait until the host provides
-// the memory again. This wait takes longer than the measured work. A block that contains a used page is not returned to the host.
+// A virtual machine returns free memory to its host in large blocks. A program that later writes to such memory would wait until the host
+// provides the memory again. This wait takes longer than the measured work. The machine does not return a block that contains a used
+// page.
 //
 //   hold-memory MEGABYTES
 #define _DEFAULT_SOURCE

@@ -1,5 +1,5 @@
-// Changes one small row of a database in each of COUNT durable transactions, with the database settings of a queue. This measures the time that
-// SQLite and the disk alone need for a durable change. Prints the median and the 99th percentile, in milliseconds.
+// Changes one small row of a database in each of COUNT durable transactions, with the database settings of a queue. The result is the
+// time that SQLite and the disk alone need for a durable change. Prints the median and the 99th percentile, in milliseconds.
 //
 //   raw-commits NEW.sqlite COUNT
 #include <sqlite3.h>

@@ -1,8 +1,8 @@
 // A server that receives bytes as fast as a socket can, and discards them. It gives an upper bound for the speed of uploads.
 //
-// Implements the part of tus 1.0.0 that a correct client needs: OPTIONS, POST with Upload-Length or a concatenation, HEAD, PATCH and DELETE. Also
-// implements PUT for `curl -T`, and the creation of a complete upload by version 10 of the IETF's Resumable Uploads for HTTP. Uses one thread for
-// each connection.
+// Implements the part of tus 1.0.0 that a correct client needs: OPTIONS, POST with Upload-Length or a concatenation, HEAD, PATCH and
+// DELETE. Also implements PUT for `curl -T`, and the creation of a complete upload by version 10 of the IETF's Resumable Uploads for
+// HTTP. Uses one thread for each connection.
 //
 // Usage: tus-sink [PORT]. Without PORT, uses a free port. Prints the port on which it listens.
 #define _GNU_SOURCE

@@ -42,7 +42,7 @@ import TransferKit
             })
     }
 
-    /// Enqueues a session, and others that depend on it.
+    /// Enqueues a session and many others that depend on it. Returns the ID of the first session.
     private func enqueue(_ dependents: Int, _ scheduler: inout Scheduler) throws -> SessionID {
         let first = SessionDraft.draft()
         let dependents = (0..<dependents).map { _ in

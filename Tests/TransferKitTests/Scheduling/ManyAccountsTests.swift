@@ -2,17 +2,17 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The work for reports about endpoints, if the endpoints of many accounts are down at the same time. The scheduler keeps the waiting
-/// sessions of an account in lines. It sets a line aside while none of the line's sessions can start, and recalls the line when this may
-/// have changed.
+/// The work in a queue with many accounts, if most of them can't start a session, for example because their endpoints are down. The
+/// scheduler keeps the waiting sessions of an account in lines. It sets a line aside while none of the line's sessions can start, and
+/// recalls the line when this may have changed.
 @Suite struct ManyAccountsTests {
     private static let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
     private static let count = 1_000
 
     private static func endpoint(_ number: Int) -> Endpoint { Account.memory("\(number)").endpoints[0] }
 
-    /// A scheduler with 1,000 accounts whose endpoints are unavailable. One session of each account waits for its endpoint. Another session of
-    /// the first account runs.
+    /// Returns a scheduler with 1,000 accounts whose endpoints are unavailable. One session of each account waits for its endpoint.
+    /// Another session of the first account runs.
     private func scheduler() throws -> Scheduler {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], maxConcurrentSessions: Self.count + 1))
         for number in 1...Self.count { _ = try scheduler.perform(.saveAccount(.memory("\(number)"))) }
@@ -45,8 +45,8 @@ import TransferKit
         #expect(scheduler.sessionIndex.linesAside >= Self.count - 1)
     }
 
-    /// Each account has a running session and a waiting session, which its limit of one session sets aside. The end of a session recalls only the
-    /// line of its account.
+    /// Each account has a running session and a waiting session, which its limit of one session sets aside. The end of a session recalls
+    /// only the line of its account.
     @Test func endOfSessionExaminesOnlyLinesOfItsAccount() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], maxConcurrentSessions: 2 * Self.count))
         for number in 1...Self.count {
@@ -76,6 +76,117 @@ import TransferKit
         for number in 1...Self.count { _ = try scheduler.perform(.retryEndpoints(account: "\(number)"), at: .seconds(5)) }
         #expect(scheduler.sessionIndex.linesAside == 0 && scheduler.runningIDs.count == Self.count + 1)
         #expect(scheduler.nextDue(after: .seconds(5)) == nil)
+    }
+
+    // MARK: Lines that can't start
+
+    private static let crowd = 10_000
+
+    /// The reason why an account of ``crowdedScheduler(_:)`` can't start a session.
+    enum Obstacle: CaseIterable {
+        case block, outage
+    }
+
+    /// Returns the scheduler of a started queue with one slot and 10,000 accounts, with two sessions each. Only the first account can
+    /// start sessions, and its first session runs.
+    private func crowdedScheduler(_ obstacle: Obstacle) throws -> Scheduler {
+        var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"]))
+        for number in 1...Self.crowd {
+            let block = obstacle == .block && number > 1 ? AccountBlock(error: Self.outage) : nil
+            scheduler.load(AccountKey(number), Scheduler.AccountEntry(account: .memory("\(number)"), block: block))
+        }
+        let numbers = Array(1...Self.crowd)
+        _ = try scheduler.perform(.enqueue((numbers + numbers).map { .draft("\($0)") }))
+        _ = try scheduler.perform(.start)
+        if obstacle == .outage {
+            let run = try #require(scheduler.view(1)?.run)
+            for number in 2...Self.crowd {
+                for _ in 0..<5 {
+                    let failure = RunEvent(key: 1, run: run, content: .endpointFailed(Self.endpoint(number), Self.outage))
+                    _ = try scheduler.handle(.report(failure), at: .start)
+                }
+            }
+        }
+        examineAll(&scheduler)
+        #expect(scheduler.runningIDs.count == 1)
+        return scheduler
+    }
+
+    /// Completes the examination of all lines. One transaction examines only a part of them.
+    private func examineAll(_ scheduler: inout Scheduler) {
+        for _ in 0...10 {
+            _ = scheduler.schedule(at: .start)
+            scheduler.commit()
+        }
+    }
+
+    private func end(_ key: SessionKey, _ scheduler: inout Scheduler) throws {
+        _ = try scheduler.report(.ended(.finished(failure: nil, ignoresNewFiles: false)), of: key)
+    }
+
+    /// The search for a wait reason visits only lines that can start, although 9,999 blocked sessions come before the session.
+    @Test(arguments: Obstacle.allCases) func reasonVisitsOnlyLinesThatCanStart(obstacle: Obstacle) throws {
+        var scheduler = try crowdedScheduler(obstacle)
+        _ = try scheduler.perform(.enqueue([.draft("1")]))
+        let (second, third) = (SessionKey(Self.crowd + 1), SessionKey(2 * Self.crowd + 1))
+        let secondID = try #require(scheduler.sessionIndex[second]?.id)
+        #expect(scheduler.why(second, at: .start) == .queueLimit)
+        #expect(scheduler.why(third, at: .start) == .order(after: secondID))
+        #expect(scheduler.sessionIndex.readyLines == 1)
+        for key in [second, third] {
+            let entry = try #require(scheduler.sessionIndex[key])
+            var visits = 0
+            _ = scheduler.sessionIndex.last(before: entry, at: .zero) { _ in
+                visits += 1
+                return false
+            }
+            #expect(visits <= 2)
+        }
+        // After the outage, the sessions of the other accounts can start again, so the session waits for the last one before it.
+        guard obstacle == .outage else { return }
+        let last = try #require(scheduler.sessionIndex[second - 1]?.id)
+        #expect(scheduler.why(second, at: .seconds(10)) == .order(after: last), "before the transaction that recalls the lines")
+        _ = scheduler.schedule(at: .seconds(10))
+        #expect(scheduler.why(second, at: .seconds(10)) == .order(after: last))
+    }
+
+    /// The check whether the queue is idle visits no line of a blocked account.
+    @Test func idleCheckVisitsNoBlockedLine() throws {
+        var scheduler = try crowdedScheduler(.block)
+        try end(1, &scheduler)
+        #expect(scheduler.view(SessionKey(Self.crowd + 1))?.state == .running)
+        try end(SessionKey(Self.crowd + 1), &scheduler)
+        #expect(scheduler.isIdle(at: .start) && scheduler.remaining(at: .start) == 0)
+        #expect(Array(scheduler.sessionIndex.startableLines).isEmpty)
+        _ = try scheduler.perform(.enqueue([.draft("7")]))
+        #expect(scheduler.isIdle(at: .start) && Array(scheduler.sessionIndex.startableLines).isEmpty)
+        _ = try scheduler.perform(.unblockAccount(name: "7"))
+        #expect(!scheduler.isIdle(at: .start) && scheduler.remaining(at: .start) == 3)
+        #expect(Array(scheduler.sessionIndex.startableLines).count == 1 && scheduler.sessionIndex.linesAside == Self.crowd - 2)
+    }
+
+    /// The same applies to sessions of blocked accounts that also wait for their start time.
+    @Test func idleCheckVisitsNoBlockedLineOfLaterSessions() throws {
+        var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"]))
+        let drafts = (1...Self.crowd).map { number in
+            var draft = SessionDraft.draft("\(number)")
+            draft.notBefore = DualInstant.seconds(60).date
+            return draft
+        }
+        for number in 1...Self.crowd {
+            scheduler.load(
+                AccountKey(number), Scheduler.AccountEntry(account: .memory("\(number)"), block: AccountBlock(error: Self.outage)))
+        }
+        _ = try scheduler.perform(.enqueue(drafts))
+        _ = try scheduler.perform(.start)
+        #expect(scheduler.isIdle(at: .start))
+        examineAll(&scheduler)
+        #expect(scheduler.isIdle(at: .start) && Array(scheduler.sessionIndex.startableLines).isEmpty)
+        _ = try scheduler.perform(.unblockAccount(name: "7"))
+        #expect(!scheduler.isIdle(at: .start) && scheduler.remaining(at: .start) == 1)
+        #expect(Array(scheduler.sessionIndex.startableLines).count == 1)
+        _ = try scheduler.perform(.start, at: .seconds(60))
+        #expect(scheduler.runningIDs == [drafts[6].id])
     }
 
     /// The delay that a host asked for ends for all accounts with endpoints on that host.

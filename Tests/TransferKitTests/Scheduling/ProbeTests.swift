@@ -7,7 +7,8 @@ import TransferKit
     private let endpoint = Account.memory("a").endpoints[0]
     private let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
 
-    /// A scheduler with three sessions, and an endpoint that failed too often. Probes may start after 30 s, in an outage after 10 s.
+    /// Returns a scheduler with three sessions, and an endpoint that failed too often. Probes may start after 30 s, in an outage after 10
+    /// s.
     private func scheduler(_ error: TransferError = .broken) throws -> Scheduler {
         var scheduler = try Scheduler.fixture(maxConcurrentSessions: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
@@ -111,7 +112,7 @@ import TransferKit
         #expect(scheduler.view(2)?.state == .running)
     }
 
-    /// The sessions of two accounts wait for one day.
+    /// Returns a queue in which the sessions of two accounts wait for one day.
     private func waitingQueue() throws -> SchedulerFixture {
         var queue = try SchedulerFixture(limit: 2)
         try queue.add("A")

@@ -22,7 +22,7 @@ import TransferKit
 
     private static let extremes = [Duration.seconds(1), Duration.largest, Duration.zero - Duration.largest]
 
-    /// Stored policies are not validated.
+    /// The queue does not validate stored policies.
     @Test(arguments: extremes, extremes) func limitsDelaysOfStoredPolicy(_ base: Duration, _ maximumDelay: Duration) {
         let policy = RetryPolicy(base: base, maximumDelay: maximumDelay)
         for failures in [1, 2, 1_000] {

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The run time of sessions, which is stored along with other changes.
+/// The run time of sessions, which the scheduler stores together with other changes.
 @Suite struct RunTimeTests {
     private struct Ran: Equatable {
         var key: SessionKey?

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 
 extension Scheduler {
-    /// A scheduler with a transport "memory" and the accounts "a" and "b".
+    /// Returns a scheduler with a transport "memory" and the accounts "a" and "b".
     static func fixture(maxConcurrentSessions: Int = 1) throws -> Scheduler {
         var scheduler = Scheduler(Settings(transports: ["memory"], maxConcurrentSessions: maxConcurrentSessions))
         for name in ["a", "b"] { _ = try scheduler.perform(.saveAccount(.memory(name))) }
@@ -25,7 +25,7 @@ extension Scheduler {
         return transaction
     }
 
-    /// Whether `endpoint` is available to runs that don't probe it. The endpoint belongs to the account of the first session.
+    /// Returns whether `endpoint` is available to runs that don't probe it. The endpoint belongs to the account of the first session.
     func offers(_ endpoint: Endpoint, at now: DualInstant = .start) -> Bool {
         endpoints(for: 1, run: .max, at: now)?.available.contains(endpoint) == true
     }
@@ -55,7 +55,7 @@ extension Scheduler.Settings {
 }
 
 extension StoreWrite {
-    /// A session of account 1, as a scheduler stores it.
+    /// Returns the change with which a scheduler stores a session of account 1.
     static func session(_ key: SessionKey, rank: Int64, _ draft: SessionDraft, _ state: SessionState = .waiting) -> StoreWrite {
         var sessions = NewSessions(drafts: [draft], createdAt: .now)
         sessions.append(Entry(id: draft.id, key: key, rank: rank, account: 1, state: state))

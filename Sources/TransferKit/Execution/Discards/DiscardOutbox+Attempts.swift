@@ -7,7 +7,7 @@ import TransferCore
 extension DiscardOutbox {
     /// Requests a removal at a server.
     ///
-    /// - Returns: Whether the result is stored.
+    /// - Returns: False if the store did not accept the result. True also if the task was cancelled, so that there is no result.
     func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
             // If the transport is not registered in this process, a later process may register the transport, so the removal is retried
@@ -34,7 +34,7 @@ extension DiscardOutbox {
 
     /// Stores the result of a removal.
     ///
-    /// - Returns: Whether the result is stored.
+    /// - Returns: False if the store did not accept the result. True also if the task was cancelled, so that there is no result.
     func storeResult(_ result: Result<Void, any Error>, of item: PendingDiscard) async -> Bool {
         do {
             try result.get()
@@ -70,8 +70,8 @@ extension DiscardOutbox {
 
     // MARK: Deadlines
 
-    /// Returns whether the deadline of a removal has passed. An implausible deadline never counts as passed, because the removal gets a new
-    /// deadline (``correctDeadlines(of:)``).
+    /// Returns whether the deadline of a removal has passed. An implausible deadline (``QueueStore/isPlausible(deadline:at:)``) never
+    /// counts as passed, because the removal gets a new deadline (``correctDeadlines(of:)``).
     private func hasExpired(_ item: PendingDiscard) -> Bool {
         QueueStore.isPlausible(deadline: item.giveUpAt, at: clock.date()) && item.giveUpAt <= expiryDate
     }
@@ -84,9 +84,8 @@ extension DiscardOutbox {
         if !keys.isEmpty { try? await store.correctDeadlines(of: keys) }
     }
 
-    /// Removals with a plausible deadline at or before this date have expired: the current date, or the date of the queue's opening plus the
-    /// uptime since then, whichever is earlier. Therefore, a clock that is set ahead by a few days while the queue is open lets no removal
-    /// expire early.
+    /// The date up to which plausible deadlines have passed: the current date, or the date of the queue's opening plus the uptime since
+    /// then, whichever is earlier. A clock that is set ahead by a few days while the queue is open therefore lets no removal expire early.
     ///
     /// After a larger change to the clock, the uptime counts from the new date, because all deadlines from before the change are implausible
     /// at the new date, and are corrected.

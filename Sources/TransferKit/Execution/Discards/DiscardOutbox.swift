@@ -4,15 +4,16 @@ import Logging
 import TransferCore
 
 /// Removes abandoned content of sessions from servers, and the part files of downloads from this machine. Removals use no session slots.
-/// Pending removals survive restarts of the process.
+/// Pending removals survive restarts of the process. In names of symbols, a removal is a *discard*, and the stored list of pending removals
+/// is the *outbox* (``DiscardQuery``).
 ///
 /// Each host with due removals has its own worker, which requests one removal at a time; at most 64 hosts have a worker. A host that hangs
 /// or asks to back off therefore does not delay other hosts. While the queue is stopped, only part files are removed. Content that a server
 /// refuses to remove stays there.
 ///
 /// The machine's clock can be wrong, and can be set at any time. The outbox therefore corrects times in the store that no process with a
-/// correct clock stores: times of the next attempt before each look (``QueueStore/correctFarDiscards()``), and deadlines before each attempt
-/// (``QueueStore/correctDeadlines(of:)``).
+/// correct clock stores: times of the next attempt before each search for due removals (``QueueStore/correctFarDiscards()``), and deadlines
+/// before each attempt (``QueueStore/correctDeadlines(of:)``).
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
@@ -30,6 +31,7 @@ final class DiscardOutbox: Sendable {
         var hasWork: Bool { mayHaveDue || mustRetryPostponed }
     }
 
+    /// The maximum number of due removals that one read of the store returns.
     static let page = 64
     /// The maximum number of postponed removals that one transaction makes due.
     private static let retryPage = 1_000
@@ -41,6 +43,8 @@ final class DiscardOutbox: Sendable {
     private static let shutdownLimit = Duration.seconds(10)
     /// The longest pause between two reads of the hosts with due removals.
     private static let longestPause = Duration.seconds(30)
+    /// The upper bound of the random delay after the first failed attempt. The bound doubles with each failed attempt, up to
+    /// ``longestDelay``.
     static let firstDelay = Duration.seconds(10)
     static let longestDelay = Duration.seconds(3_600)
 
@@ -75,6 +79,7 @@ final class DiscardOutbox: Sendable {
         reference = Locked(clock.moment)
     }
 
+    /// Allows removals at servers, or stops them because the queue is stopped. Part files are removed in both cases.
     func setEnabled(_ isEnabled: Bool) {
         state.withLock { state in
             if isEnabled, !state.isEnabled { state.mayHaveDue = true }
@@ -288,7 +293,7 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Makes the removals that earlier processes postponed due, except those at paused hosts.
+    /// Makes removals that earlier processes postponed due now, except removals at paused hosts.
     ///
     /// - Returns: Whether the store could be read and changed.
     private func makePostponedDue() async -> Bool {

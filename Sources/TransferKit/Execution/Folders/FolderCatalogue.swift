@@ -2,10 +2,11 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Creates the manifest rows (``FolderExpansion``) of one remote folder from a transport's listing. Keeps at most 16,384 entries in memory.
+/// Turns a transport's listing of one remote folder into rows of the session's manifest, the stored list of its files
+/// (``FolderExpansion``). Keeps at most 16,384 entries in memory.
 ///
-/// Validates the server's listing: an entry whose name is not a single path component becomes a failed file. Limits the number of names.
-/// Ignores repeated names, up to a limit.
+/// Validates the server's listing: an entry whose name is not a single path component becomes a failed file. Ignores repeated names. The
+/// listing fails if it repeats too many names, or if the session would have too many files and folders.
 actor FolderCatalogue {
     /// Receives rows. The receiver must make the rows durable before it returns, unless they are the folder's last rows.
     typealias Receiver = @Sendable (ManifestBatch, _ areLast: Bool) async throws -> Void

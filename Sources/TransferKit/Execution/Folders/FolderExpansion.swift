@@ -1,14 +1,15 @@
 import SystemPackage
 import TransferCore
 
-/// Expands the items of a session into its manifest: the ordered list of its files. Reads local folders.
+/// Expands the items of a session into its manifest, the stored, ordered list of its files. Reads local folders.
 ///
 /// Each run of a session expands its new items. Rows go to the store in batches, and the run sends the files of a batch while the next one is read.
 /// Each batch is durable before the next batch is read, so only part of a folder is in memory at a time. An interrupted expansion resumes after the
 /// last batch. ``RemoteFolderExpansion`` expands remote folders.
 package struct FolderExpansion: Sendable {
     private static let batch = 1_000
-    /// The maximum number of rows to delete in one step. Larger than `batch`, because deleting rows takes less time than inserting them.
+    /// The maximum number of rows of each table to delete in one step. Larger than `batch`, because deleting rows takes less time than
+    /// inserting them.
     static let maximumDeletedRows = 10_000
 
     private let key: SessionKey
@@ -93,8 +94,8 @@ package struct FolderExpansion: Sendable {
         return nil
     }
 
-    /// Deletes the rows that an interrupted expansion of an earlier version left, because they are not part of the manifest. Called before the first
-    /// file is sent.
+    /// Deletes the rows that an interrupted expansion by an earlier version of TransferKit left in the tables, because they are not part of
+    /// the manifest. Called before the first file is sent.
     func discardLeftovers() async throws {
         guard let item = try await store.pendingItem(of: key), item.kind == .folder, item.hasRows else { return }
         _ = try await begin(item)
@@ -121,7 +122,7 @@ package struct FolderExpansion: Sendable {
             if skipped > 0 { noteSkipped(item.path, skipped) }
         }
         try await send(.finish(item: item.sequence, ManifestTotals()))
-        // A folder that was resumed counted as a file of unknown size.
+        // The statistics that this run read from the store count a partly read folder as a file of unknown size.
         grow(ManifestTotals(files: countsItem ? -1 : 0, unsized: item.place == nil ? 0 : -1))
     }
 
@@ -131,7 +132,7 @@ package struct FolderExpansion: Sendable {
         return try await walk.next(Self.batch)
     }
 
-    /// Records the numbers at which the folder's rows begin, and deletes the rows that an interrupted expansion left behind.
+    /// Stores the numbers at which the folder's rows begin, and deletes the rows that an interrupted expansion left behind.
     private func begin(_ item: PendingItem) async throws -> ManifestStart {
         if item.start == nil { try await send(.begin(item: item.sequence)) }
         while true {

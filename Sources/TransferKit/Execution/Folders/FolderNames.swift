@@ -4,9 +4,9 @@
     import Darwin
 #endif
 
-/// The names of a folder's entries, which are removed in the order of their bytes.
+/// A collection of the names of a folder's entries. Returns the names in the order of their bytes.
 ///
-/// If the names need too much memory, keeps only those that come first. The folder must then be read again for the others.
+/// If the names need too much memory, keeps only the names that come first. The folder must then be read again for the other names.
 struct FolderNames {
     private struct Slot {
         /// The index of the name's first byte in `bytes`.
@@ -20,9 +20,9 @@ struct FolderNames {
     private(set) var last: [UInt8]?
     private let maximumBytes: Int
     private var bytes: [UInt8] = []
-    /// After ``arrange()``, a binary heap, whose first name comes first.
+    /// After ``arrange()``, a binary heap whose first element is the first name in order.
     private var slots: [Slot] = []
-    /// If names were discarded, the last name that was not.
+    /// The last name that was kept when names were discarded; nil if no name was discarded.
     private var bound: [UInt8]?
 
     /// - Parameters:

@@ -8,10 +8,11 @@ package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
 /// Reads a folder and its subfolders in batches: depth first, with the entries of each folder sorted by the bytes of their names.
 ///
-/// Because the entries are sorted, an interrupted walk can resume after the last entry (``FolderPlace``).
+/// Because the entries are sorted, an interrupted walk can resume after the last entry. The *place* at which it resumes is a list of
+/// ``FolderPlace`` values: one for each folder on the current path, from the outermost to the innermost.
 ///
-/// Only the folders on the current path keep entries in memory: their names, and the sizes of at most 16,384 entries each. The names use at most
-/// ``maximumNameBytes``. A folder with more names is read several times.
+/// Only the folders on the current path keep entries in memory: their names, and the sizes of at most 16,384 entries each. Together, the
+/// names use at most ``maximumNameBytes``, except that each folder may use 64 KiB. A folder with more names is read several times.
 ///
 /// Reports a folder that can't be read as failed, with the place at which a retry resumes. No entry is listed twice.
 ///
@@ -44,6 +45,7 @@ actor FolderWalk {
     private var ancestors: [FileIdentity] = []
     /// The queue's storage folder. It is never uploaded, because it contains URLs that grant access to uploads.
     private let storage: FilePath
+    /// The identity of ``storage``; nil if the folder can't be inspected.
     private var excluded: FileIdentity?
     /// The maximum total size of the files, in bytes.
     private let maximumBytes: Int64
@@ -71,7 +73,8 @@ actor FolderWalk {
         nextDirectory = start.directory
     }
 
-    /// Returns the next rows for the manifest, at most `limit`, and the place after these rows; an empty batch at the end. Blocks on the disk.
+    /// Returns the next rows for the session's manifest (``FolderExpansion``), at most `limit`, and the place after these rows; an empty
+    /// batch at the end. Blocks on the disk.
     ///
     /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if no file descriptor is free; a ``TransferError``
     ///   if a folder that is read several times can't be read again.
@@ -110,7 +113,7 @@ actor FolderWalk {
         for (level, folder) in place.enumerated() {
             row.number = folder.number
             try enter(path, isLink: true, row, at: Array(place[level...]), &batch)
-            // Otherwise the folder is now a failed item, for example because its disk is not mounted.
+            // A folder that could not be entered is now a failed item, for example because its disk is not mounted.
             guard stack.last?.number == folder.number, let last = folder.last.map({ [UInt8]($0) }) else { return }
             path += [UInt8(ascii: "/")] + last
             row = ManifestDirectory(number: 0, parent: folder.number, source: Data(last), destination: Data())
@@ -163,7 +166,7 @@ actor FolderWalk {
             return add(.failed, .sourceUnavailable(shown, errno: error.rawValue))
         }
         try Task.checkCancellation()
-        // The place at which a disk was mounted is usually an empty folder.
+        // The mount point of a disk that is not mounted is usually an empty folder.
         if last != nil, frame.count == 0, let inode = place?.first?.inode, inode != stream.identity.inode {
             let message = "\(shown) is another folder than before, and it is empty. If its disk is not mounted, mount it, and then retry."
             return add(.failed, TransferError(.sourceLost, .notReadable, message))

@@ -12,7 +12,7 @@ struct FoundEntry {
     enum Kind {
         case file(size: Int64)
         case folder(isLink: Bool)
-        /// An entry that the session omits without counting it as failed.
+        /// An entry that the session omits, and that does not count as failed.
         case skipped(TransferError)
         case failed(TransferError)
     }

@@ -43,7 +43,7 @@ package final class Pacer: Sendable {
     /// The number of active limits.
     package var limitCount: Int { state.withLock { $0.limits.buckets.count } }
 
-    /// Removes an ended session and its limit. Its share of other limits goes to other sessions immediately.
+    /// Removes the limit of a session whose run has ended. The session's share of other limits goes to other sessions immediately.
     package func forget(session: SessionKey) {
         set(nil, for: .session(session))
         state.withLock { $0.limits.dismiss(session) }

@@ -9,9 +9,9 @@ struct RateBucket: Sendable {
     private(set) var rate: Double
     /// The bytes that are not promised to a session. Starts empty, so that removing and setting a limit repeatedly gains nothing.
     var free = 0.0
-    /// The sum of the bytes promised to sessions. Counted before ``refill(at:)``.
+    /// The sum of the bytes promised to sessions. ``RateLimits`` updates it before each ``refill(at:)``.
     var promised = 0.0
-    /// The number of sessions that draw from this bucket. Counted before ``refill(at:)``.
+    /// The number of sessions that draw from this bucket. ``RateLimits`` updates it before each ``refill(at:)``.
     var lanes = 0
     private var refilledAt: Double
 
@@ -37,7 +37,8 @@ struct RateBucket: Sendable {
         refilledAt = now
     }
 
-    /// Changes the rate while no bytes are promised to sessions. Keeps at most the bytes that accumulate within `burst` at the new rate.
+    /// Changes the rate. Call it only while no bytes are promised to sessions. Keeps at most the bytes that accumulate within `burst` at
+    /// the new rate.
     mutating func change(to rate: Double, at now: Double) {
         promised = 0
         refill(at: now)

@@ -3,12 +3,17 @@ extension RateLimits {
     private static let rounds = 8
     private static let negligible = 1e-9
 
-    /// Divides each bucket's pool equally among the lanes that draw from it, up to the number of bytes that each lane wants.
+    /// Divides each bucket's pool equally among the lanes (``SessionLane``) that draw from it, up to the number of bytes that each lane
+    /// wants.
     ///
-    /// A lane gets a byte only if all its buckets have one. In each round, each bucket offers equal shares of its remaining bytes to the
-    /// lanes that still take part. Each lane takes the smallest of its offers. A lane drops out when it has enough, or when one of its buckets
-    /// is empty. Its unused share goes to the other lanes in the next round (max-min fairness). The result is in the lanes' `given` and the
+    /// A lane takes each byte from all of its buckets. In each round, each bucket offers equal shares of its remaining bytes to the lanes
+    /// that still take part. Each lane takes the smallest of its offers. A lane drops out when it has enough, or when one of its buckets is
+    /// empty. Its unused share goes to the other lanes in the next round (max-min fairness). The result is in the lanes' `given` and the
     /// buckets' `pool`.
+    ///
+    /// - Parameters:
+    ///   - wants: Returns the number of bytes that a lane wants.
+    ///   - pools: Returns the number of bytes of a bucket to divide.
     mutating func divide(wants: (SessionLane) -> Double, pools: (RateBucket) -> Double) {
         for lane in lanes.indices {
             lanes[lane].want = wants(lanes[lane])

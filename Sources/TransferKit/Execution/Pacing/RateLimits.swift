@@ -2,9 +2,10 @@ import TransferCore
 
 /// The active limits and the sessions that compete for them. ``Pacer`` protects this value with a lock.
 ///
-/// Each limit is a token bucket. Each session that recently requested an allowance has a lane with a small reserve. New bytes in the
-/// buckets are divided equally among the lanes until their reserves are full. A file takes bytes from its session's reserve first, and then
-/// unpromised bytes. A session with frequent requests therefore can't take the bytes of a session that sleeps until its next request.
+/// Each limit is a token bucket. Each session that recently requested an allowance has a lane (``SessionLane``) with a small reserve of
+/// promised bytes. New bytes in the buckets are divided equally among the lanes until their reserves are full. A file takes bytes from its
+/// session's reserve first, and then unpromised bytes. A session with frequent requests therefore can't take the bytes of a session that
+/// sleeps until its next request.
 struct RateLimits: Sendable {
     enum Scope: Hashable {
         case queue

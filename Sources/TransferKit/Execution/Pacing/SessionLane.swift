@@ -1,4 +1,5 @@
-/// The pacing state of a session that recently requested an allowance. All values are in bytes and seconds.
+/// The pacing state of a session that recently requested an allowance. The files of the session take turns: a *turn* is the time in which
+/// the session's share goes to one waiting file. All values are in bytes and seconds.
 struct SessionLane: Sendable {
     /// The number of bytes that justify waking a transport. A turn lasts long enough for that number of bytes, within `turnLengths`, unless
     /// many files wait.
@@ -18,7 +19,7 @@ struct SessionLane: Sendable {
     let account: AccountKey
     /// The limits that apply to the session, as indices of their buckets.
     let path: [Int]
-    /// The bytes promised to the session and not yet taken. Counted in all buckets of the path.
+    /// The bytes promised to the session and not yet taken. Included in ``RateBucket/promised`` of all buckets of the path.
     var promised = 0.0
     /// The session's fair share of all limits if every session wants as much as possible: bytes per second.
     var share = 0.0

@@ -47,7 +47,7 @@ package enum EndpointChoice: Equatable {
             // The queue makes no attempts at an unavailable endpoint, so there are no failed attempts to count. Only the elapsed time
             // decides.
             guard let since = routes.start(ofOutageSince: history.outages[bound]?.since ?? uptime, at: bound) else {
-                // Without a route, no other endpoint is better.
+                // Without a route, no other server can be reached either.
                 self = .wait(bound, until: uptime + fallbackDelay)
                 return
             }

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Decides how many small files of a session make requests concurrently, from the times at which files begin and end.
+/// Decides how many small files of a session may make requests concurrently (the *limit*), from the times at which files begin and end.
 ///
 /// With few files in flight, a session spends most of its time waiting for responses. With too many, requests only wait in queues at the server.
 /// The rule looks for the smallest limit that transfers almost as many files per second as any other limit:
@@ -62,7 +62,7 @@ package struct FileConcurrency: Sendable {
     /// The limit at which the server last refused too many files; nil if this was more than 30 s ago, or never.
     private var ceiling: Int?
     private var ceilingEnds = Duration.zero
-    /// When the limit was last reduced. Files that began earlier belong to the earlier limit.
+    /// The uptime at which the limit was last reduced. Files that began earlier belong to the earlier limit.
     private var reducedAt = Duration.zero - .seconds(1)
 
     private struct Round {

@@ -9,7 +9,7 @@ package struct FileFeed {
     private var lastPosition: Int64 = -1
     private var isReading = false
     /// Whether an expansion may add files to the store.
-    private var isGrowing = false
+    private(set) var isGrowing = false
     /// Whether the last page was incomplete, and no file was added after its reading began.
     private var hasReadAll = false
     /// Whether files were added after the reading of the current page began, so that the page may lack them.
@@ -22,7 +22,7 @@ package struct FileFeed {
     /// The next file; nil if there are no more files, or the next page has not been read yet.
     var next: PendingFile? { nextIndex < currentPage.files.count ? currentPage.files[nextIndex] : nil }
 
-    /// Whether all files have been taken.
+    /// Whether all files have been taken, and no expansion can add files.
     package var isFinished: Bool { hasAllFiles && next == nil && pageAhead == nil }
 
     /// Marks the next page as being read. Returns the position after which the page starts, or nil if no page needs to be read now.

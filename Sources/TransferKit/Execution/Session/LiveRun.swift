@@ -13,7 +13,7 @@ package final class LiveRun: Sendable {
         /// The app's context value; nil if the session has no context.
         var context: Data?
         var active: [Int64: ActiveFile] = [:]
-        /// The bytes that `base` currently includes for each unfinished file that this run attempted.
+        /// The confirmed bytes that `base` includes for each unfinished file that this run attempted, by position; 0 during an attempt.
         var counted: [Int64: Int64] = [:]
         var meter = RateMeter()
         /// Whether the run is expanding the session's items into files.
@@ -30,6 +30,8 @@ package final class LiveRun: Sendable {
         /// The byte counts shown last, below which the statistics do not fall. Reset when a file restarts at byte 0 or turns out to be a
         /// folder.
         var shown: ShownFigures
+        /// See ``LiveRun/outcome``.
+        var outcome: RunOutcome?
     }
 
     package let id: SessionID
@@ -38,6 +40,8 @@ package final class LiveRun: Sendable {
     package let endpointBefore: String?
     package let labels: RunLabels
     let names = RunNames()
+    /// Signals that the waiting files of the run are due now.
+    let backoffsSkipped = ChangeSignal()
     private let startedAt: Duration
     private let isConnected = Atomic(false)
     private let wasAbandoned = Atomic(false)
@@ -62,6 +66,11 @@ package final class LiveRun: Sendable {
     func abandon() {
         wasAbandoned.store(true, ordering: .sequentiallyConsistent)
     }
+
+    /// The outcome with which the run ends once its files in flight have ended; nil if the outcome is not decided.
+    var outcome: RunOutcome? { state.withLock { $0.outcome } }
+
+    func setOutcome(_ outcome: RunOutcome) { state.withLock { $0.outcome = outcome } }
 
     var isAbandoned: Bool { wasAbandoned.load(ordering: .sequentiallyConsistent) }
 
@@ -121,12 +130,13 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// Replaces the statistics. Called before this run counts anything, if the session may have changed after the run read it.
+    /// Replaces the statistics. Called before the run's first attempt, if the session may have changed after the run read its statistics.
     func rebase(_ statistics: SessionStatistics) {
         state.withLock { $0.base = statistics }
     }
 
-    /// Discards the file histories of this run when the run ends. Called when the session completes, fails, is run again, or is removed.
+    /// Makes the queue forget the file histories of this run when the run ends. Called when the session completes, fails, is run again, or
+    /// is removed.
     func forgetHistory() {
         state.withLock { $0.isHistoryForgotten = true }
     }
@@ -160,7 +170,8 @@ package final class LiveRun: Sendable {
     /// Records the start of an attempt.
     ///
     /// - Parameters:
-    ///   - counted: The bytes of the file that the statistics included when the run began.
+    ///   - counted: The confirmed bytes of the file that the statistics included when the run began. Used only for the file's first attempt
+    ///     in this run.
     ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `counted` may be larger, because it includes the
     ///     bytes of earlier attempts and of attempts at other endpoints. Even then, the shown statistics do not decrease.
     func begin(
@@ -200,8 +211,8 @@ package final class LiveRun: Sendable {
             && bytesKnown.subtractingSaturated(known ?? 0).addingSaturated(size) <= FileSize.sessionMaximum
     }
 
-    /// Sets the size of a file in flight. Has no effect if the size is not admitted, or after the attempt has ended; the next attempt then
-    /// counts the size.
+    /// Sets the size of a file in flight. Has no effect if ``admits(_:insteadOf:)`` rejects the size. Also has no effect after the attempt
+    /// has ended; the next attempt then includes the size in the statistics.
     ///
     /// - Parameter body: Called under the lock if the size changes, so its reports are in the order of the changes.
     func setSize(of file: ActiveFile, _ size: Int64, _ body: () -> Void) {
@@ -269,7 +280,7 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// Records a failed attempt.
+    /// Records a failed attempt, and calls the body. If no other attempt is active, the run is no longer connected.
     ///
     /// - Parameter body: Receives whether no other attempt is active.
     func disconnect(_ body: (_ wasLast: Bool) -> Void) {
@@ -361,37 +372,5 @@ package final class LiveRun: Sendable {
             shown.confirmed = min(state.base.bytesDone, shown.done)
             return shown
         }
-    }
-}
-
-/// The counts of sent and confirmed bytes that were last shown for a session.
-///
-/// After a pause, bytes that were sent but not confirmed are sent again. Even then, the shown counts do not decrease.
-package struct ShownFigures: Sendable {
-    fileprivate(set) var done: Int64 = 0
-    fileprivate(set) var sent: Int64 = 0
-    /// The part of `done` that the store contains once the run has ended.
-    fileprivate(set) var confirmed: Int64 = 0
-
-    package init() {}
-
-    init(_ statistics: SessionStatistics) {
-        done = statistics.bytesDone
-        sent = statistics.bytesSent
-    }
-}
-
-extension SessionStatistics {
-    /// Raises the byte counts to the previously shown counts, and limits them to the known size.
-    mutating func neverFall(below shown: ShownFigures) {
-        bytesDone = max(bytesDone, shown.done)
-        bytesSent = max(bytesSent, bytesDone, shown.sent)
-        guard filesUnsized == 0 else {
-            // Some of the sent bytes may belong to a file of unknown size, so the sent bytes may exceed the known size.
-            bytesKnown = max(bytesKnown, bytesSent)
-            return
-        }
-        bytesDone = min(bytesDone, bytesKnown)
-        bytesSent = min(bytesSent, bytesKnown)
     }
 }

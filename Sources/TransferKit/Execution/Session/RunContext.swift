@@ -7,6 +7,7 @@ package import TransferCore
 package struct RunContext: Sendable {
     package var key: SessionKey
     package var id: SessionID
+    /// The number of the run; see ``RunEvent/run``.
     package var run: UInt64
     /// Returns the session's current account and the endpoints that this run may use; nil if the session was removed. Called before each
     /// attempt.
@@ -30,6 +31,8 @@ package struct RunContext: Sendable {
     var progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)?
     /// Reports that the session can't continue, because the store is damaged.
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
+    /// Makes the queue abandon the run unless the run ends within 30 s.
+    var limitEnd: @Sendable () async -> Void = {}
     /// Publishes an event that is not stored, unless the queue abandoned the run.
     var publish: @Sendable (QueueEvent.Kind) -> Void = { _ in }
     /// Called before the run inspects a local file, on the thread that inspects it. Tests set it.
@@ -67,6 +70,13 @@ package struct RunContext: Sendable {
 
     /// The session's current options.
     var options: SessionOptions { live.options }
+
+    /// Sets the outcome of a run that ends as soon as its files in flight and the expansion of its folders have ended. If this takes longer
+    /// than 30 s, the queue abandons the run.
+    func willEnd(with outcome: RunOutcome) async {
+        live.setOutcome(outcome)
+        await limitEnd()
+    }
 
     /// Adds a report to the mailbox without waiting. Reports are handled in the order of the calls. If the queue abandoned the run, adds
     /// only the report of the run's end.

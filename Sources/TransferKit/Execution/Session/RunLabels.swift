@@ -1,7 +1,7 @@
 import Locking
 package import TransferCore
 
-/// The labels of the metrics of a session's runs in this process.
+/// The metric labels of a session's runs in this process: the direction and the transport.
 package final class RunLabels: Sendable {
     let direction: TransferDirection
     private let transport: Locked<TransportID?>

@@ -2,7 +2,8 @@ import Foundation
 import Locking
 import TransferCore
 
-/// Finds the files of one run that an endpoint would lose because of their remote names.
+/// Finds the files of one run that an endpoint would lose, because the remote names of two items of the session clash
+/// (``RemoteNameClash``).
 ///
 /// The queue rejects such items when they are added. However, endpoints at which files with the same name clash can be added to the account
 /// later.
@@ -11,7 +12,7 @@ final class RunNames: Sendable {
     /// clashes include items that are not expanded yet.
     private let clashes = Locked<(found: [NameKey: RemoteNameClash]?, additions: Int)>((nil, 0))
 
-    /// Finds the clashes again when they are needed, because items were added to the session.
+    /// Forgets the clashes, because items were added to the session. The next check finds the clashes again.
     func forget() { clashes.withLock { $0 = (nil, $0.additions + 1) } }
 
     /// Checks that an endpoint would not lose a file because of its name.

@@ -9,6 +9,10 @@ extension SessionFiles {
         case prepared(count: Int)
         /// A waiting file may be due.
         case due
+        /// The app or the user requested that no file waits any longer. `version` is the version of ``LiveRun/backoffsSkipped``.
+        case backoffsSkipped(version: Int)
+        /// The run was interrupted, or has ended.
+        case cancelled
         /// The expansion of the session's items added files.
         case grown
         /// The expansion will add no more files.
@@ -17,6 +21,24 @@ extension SessionFiles {
         case expanded(Result<RunOutcome?, any Error>)
     }
 
+    /// Waits until the app or the user skips the delays of the run's waiting files.
+    static func nextSkip(in live: LiveRun, after version: Int) async -> Event {
+        guard (try? await live.backoffsSkipped.wait(after: version)) != nil else { return .cancelled }
+        return .backoffsSkipped(version: live.backoffsSkipped.version)
+    }
+
+    /// Transfers a file, beginning with the given step.
+    static func run(_ runner: FileRunner, from step: FileRunner.Step) async -> Event {
+        var runner = runner
+        do {
+            let outcome = try await runner.run(from: step)
+            return .file(runner, .success(outcome))
+        } catch {
+            return .file(runner, .failure(error))
+        }
+    }
+
+    /// A file that waits for its next attempt.
     struct Waiting {
         let file: PendingFile
         let checkpoints: [String: StoredCheckpoint]
@@ -43,8 +65,8 @@ struct ItemExpansion: Sendable {
     private let growth: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
 
-    /// - Parameter expand: Adds the files to the store. Calls `noteGrowth` each time it has added some. Returns the outcome of the run if it can't add
-    ///   all files now.
+    /// - Parameter expand: Adds the files to the store. Calls `noteGrowth` each time it has added files. Returns the outcome of the run if
+    ///   it can't add all files now.
     init(_ expand: @escaping @Sendable (_ noteGrowth: @escaping @Sendable () -> Void) async throws -> RunOutcome?) {
         self.expand = expand
         (growth, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))

@@ -28,7 +28,8 @@ struct SessionFiles {
     private var alarmAt: Duration?
     /// The reason why no endpoint is available, if a file could otherwise start; nil in all other cases.
     private var unavailable: TransferError?
-    /// The failed file with the lowest position; nil if no file failed. A failure in an earlier run has the position -1.
+    /// The failed file with the lowest position; nil if no file failed. A failure in an earlier run has the position -1; a failure of the
+    /// expansion has `Int64.max`.
     private var failure: (position: Int64, error: TransferError)?
     /// The files for which a lack of space was reported.
     private var shortOfSpace: Set<Int64> = []
@@ -48,12 +49,13 @@ struct SessionFiles {
     /// Transfers the files until the run ends. No attempt is active when the method returns.
     ///
     /// - Parameters:
-    ///   - failure: The error of a file that failed in an earlier run.
+    ///   - failure: The error of a file that failed in an earlier run; nil if no file failed.
     ///   - expansion: Adds files to the store while other files are transferred; nil if the store already has all files.
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used; ``TransferError`` when no file descriptor is free.
     mutating func run(after failure: TransferError?, expansion: ItemExpansion? = nil) async throws -> RunOutcome {
         self.failure = failure.map { (-1, $0) }
         await withTaskGroup(of: Event.self) { group in
+            group.addTask { [live = context.live] in await Self.nextSkip(in: live, after: 0) }
             if let expansion {
                 feed.beginGrowing()
                 group.addTask { await expansion.run() }
@@ -79,10 +81,14 @@ struct SessionFiles {
                     case .expanded(.success(nil)):
                         feed.endGrowing()
                         await checkExpandedItems()
+                    case .backoffsSkipped(let version):
+                        skipBackoffs()
+                        group.addTask { [live = context.live] in await Self.nextSkip(in: live, after: version) }
                     default: handle(event)
                     }
                 }
             }
+            if case .success(let outcome) = end, !window.isEmpty || feed.isGrowing { await context.willEnd(with: outcome) }
             group.cancelAll()
             // Starts the prepared files, too, so that cancellation ends them in the same way as the files in flight.
             for starting in prepared { start(starting, &group) }
@@ -205,16 +211,6 @@ struct SessionFiles {
         }
     }
 
-    private static func run(_ runner: FileRunner, from step: FileRunner.Step) async -> Event {
-        var runner = runner
-        do {
-            let outcome = try await runner.run(from: step)
-            return .file(runner, .success(outcome))
-        } catch {
-            return .file(runner, .failure(error))
-        }
-    }
-
     /// The due file with the lowest position; nil if no waiting file is due.
     private var firstDue: Waiting? {
         waiting.values.filter { $0.dueAt <= dueCheckedAt }.min { $0.file.position < $1.file.position }
@@ -244,7 +240,7 @@ struct SessionFiles {
 
     private mutating func handle(_ event: Event) {
         switch event {
-        case .prepared, .grown, .expansionEnds, .expanded(.success(nil)): break
+        case .prepared, .grown, .expansionEnds, .expanded(.success(nil)), .backoffsSkipped, .cancelled: break
         case .expanded(.success(let outcome?)): stop(with: .success(outcome))
         case .expanded(.failure(let error as TransferError)):
             // For example, no file descriptor is free. The files in flight need not end for this reason.
@@ -309,6 +305,14 @@ struct SessionFiles {
         waiting.history.wait(until: context.clock.now() + Self.spaceInterval, after: error)
         histories[runner.file.position] = waiting.history
         wait(waiting, error, isFirstReport: shortOfSpace.insert(runner.file.position).inserted)
+    }
+
+    /// Makes all waiting files due immediately, because the app or the user requested it.
+    private mutating func skipBackoffs() {
+        record.retryAll()
+        let now = context.clock.now()
+        for (position, file) in waiting { waiting[position]?.dueAt = min(file.dueAt, now) }
+        for position in histories.keys { histories[position]?.stopWaiting() }
     }
 
     /// Makes the files that wait for space due immediately. Called when a file in flight has ended for any reason but a lack of space.

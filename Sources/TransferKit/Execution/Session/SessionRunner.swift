@@ -136,7 +136,7 @@ package struct SessionRunner: Sendable {
 }
 
 extension Span {
-    /// Records how a session's run ended.
+    /// Adds the outcome of a session's run to the span.
     fileprivate func end(session: SessionID, _ outcome: RunOutcome) {
         let (name, error): (String, TransferError?) =
             switch outcome {

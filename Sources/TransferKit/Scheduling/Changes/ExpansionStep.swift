@@ -1,21 +1,23 @@
 package import Foundation
 package import TransferCore
 
-/// One step of the expansion of a session's items into its manifest, which is the ordered list of files.
+/// One step of the expansion of a session's items into its manifest, which is the ordered list of files. In each case, `item` is the
+/// sequence of the item's row in the table `item`.
 ///
 /// The first unread folder and all items after that folder wait in a separate list, the table `item`. A step changes the manifest and this
-/// list in one transaction. If the process ends between two steps, a folder may be only partly in the manifest. The next run resumes a local
-/// folder after the rows of the last ``read(item:_:place:)``. In a remote folder, the next run deletes the rows after the last
-/// ``listed(item:_:next:)``, and lists only the subfolders after it again.
+/// list in one transaction. If the process ends between two steps, a folder may be only partly in the manifest. The next run resumes a
+/// local folder after the rows of the last ``read(item:_:place:)``. In a remote folder, the next run deletes the rows that were added after
+/// the last ``listed(item:_:next:)``, and continues with the subfolder that this step names.
 package enum ExpansionStep: Sendable, Codable, Equatable {
     /// Records that the run starts to read the first folder in the list of waiting items. Until ``finish(item:_:)``, all new rows come from
     /// this folder.
     case begin(item: Int64)
-    /// Deletes at most `limit` rows of the remote folder that an interrupted expansion added.
+    /// Deletes at most `limit` file rows and at most `limit` folder rows that an interrupted expansion of the item's folder added, and that
+    /// the statistics do not include.
     case discard(item: Int64, limit: Int)
-    /// Adds rows of a remote folder. They count after ``listed(item:_:next:)``.
+    /// Adds rows of a remote folder. The session's statistics include the rows after ``listed(item:_:next:)``.
     case add(item: Int64, ManifestBatch)
-    /// Adds and counts rows of a local folder. After an interruption, the next run resumes at `place`.
+    /// Adds rows of a local folder, and includes them in the session's statistics. After an interruption, the next run resumes at `place`.
     case read(item: Int64, ManifestBatch, place: [FolderPlace])
     /// Records that one subfolder of a remote folder and all its entries are in the manifest. The next rows come from the subfolder `next`,
     /// or, if `next` does not exist, from the subfolder with the next higher number.
@@ -49,14 +51,15 @@ package struct ManifestStart: Sendable, Codable, Equatable {
     package var directory: Int64
 }
 
-/// A folder that an expansion is reading, and the last entry whose rows are in the manifest. The entries are in the order of their names' bytes.
+/// A folder that an expansion is reading, and the last entry whose rows are in the manifest. The entries are in the order of their names'
+/// bytes. The *place* at which an interrupted expansion resumes is a list of these values, from the outermost folder to the innermost.
 package struct FolderPlace: Sendable, Codable, Equatable {
     /// The number of the folder's row.
     package var number: Int64
-    /// The name of the last entry; nil if the manifest contains no entry of the folder. If the expansion is reading a subfolder of the folder, this is
-    /// the subfolder's name.
+    /// The name of the last entry; nil if the manifest contains no entry of the folder. If the expansion is reading a subfolder of the
+    /// folder, this is the subfolder's name.
     package var last: Data?
-    /// The folder's inode number; nil for a place that an earlier version stored.
+    /// The folder's inode number; nil if an earlier version of TransferKit stored the value.
     package var inode: UInt64?
 }
 

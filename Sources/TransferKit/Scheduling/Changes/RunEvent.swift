@@ -43,8 +43,9 @@ package struct RunEvent: Sendable, Codable {
         case times(TransferTimes)
         /// The run has ended.
         case ended(RunOutcome)
-        /// The run was interrupted and did not end in time. The scheduler ignores the run's later reports, except ``ended(_:)``.
-        case abandoned
+        /// The run was expected to end with this outcome, but did not end within 30 s. The scheduler ignores the run's later reports,
+        /// except ``ended(_:)``.
+        case abandoned(RunOutcome)
 
         /// Whether the event is the last event of a run.
         var isEnd: Bool { if case .ended = self { true } else { false } }

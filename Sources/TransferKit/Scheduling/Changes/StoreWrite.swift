@@ -34,6 +34,7 @@ package enum StoreWrite: Sendable {
 
     case beginSession(SessionKey, Date)
     case setEndpoint(SessionKey, String, TransportID)
+    /// Stores the error of a failed attempt. If `isRepeated` is true, the session keeps its slot for another attempt, which is counted.
     case attemptFailed(SessionKey, TransferError, isRepeated: Bool)
     case endSession(SessionKey, TransferError?, Date)
     case file(SessionKey, position: Int64, FileEvent)
@@ -46,15 +47,19 @@ package enum StoreWrite: Sendable {
     case discardPartial(SessionKey)
     /// Moves the remaining checkpoints after `discardPartial`, unless the session has run again in between.
     case continueDiscard(SessionKey)
-    /// Records a checkpoint that the run of a removed session saved before the run ended.
+    /// Adds an entry to the discard outbox for a checkpoint that the unfinished run of a removed session saved. The entry is held until the
+    /// run has ended.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
     /// Deletes an entry of the discard outbox, because the run of a removed session completed the file. A completed file must not be
     /// removed.
     case dropDiscard(SessionKey, position: Int64, Endpoint)
     /// Releases the outbox entries of a removed session, because its run has ended or was abandoned.
     case releaseDiscards(SessionKey)
+    /// Deletes the entry with this key from the discard outbox, because the removal is finished.
     case discarded(Int64)
+    /// Stores the time of the next attempt at the removal with this key, because an attempt failed.
     case discardFailed(Int64, nextAttempt: Date, backOffUntil: Date?)
+    /// Postpones all due removals at certain endpoints, and deletes removals that have expired.
     case postponeDiscards(DiscardPostponement)
     /// Makes removals due now if they were postponed implausibly far because of a wrong clock. Changes at most 10,000 removals.
     case clampDiscards

@@ -20,7 +20,8 @@ package struct Transaction: Sendable {
         case run(SessionKey, SessionID, run: UInt64, Account)
         /// Interrupts a run.
         case interrupt(SessionKey, run: UInt64)
-        /// Skips the backoff of a session's files, because of a command such as `run` or `retryEndpoints`.
+        /// Makes the waiting files of a session due immediately, including files in its current run, because of a command such as `run` or
+        /// `retryEndpoints`.
         case skipBackoff(SessionKey)
         /// Forgets the failures that earlier runs of a session recorded.
         case forget(SessionKey)

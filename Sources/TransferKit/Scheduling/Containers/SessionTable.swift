@@ -6,7 +6,8 @@ package protocol SessionTableElement: Sendable, Equatable {
 
 /// A table of sessions with lookup by key and by ID. The indexes add about 11 to 16 bytes to each element; removals free no memory.
 ///
-/// The elements are contiguous in one array. If an element is removed, the last element moves to its slot, so the array has no gaps.
+/// The elements are contiguous in one array. If an element is removed, the last element moves to its slot (its index in the array), so the
+/// array has no gaps.
 package struct SessionTable<Element: SessionTableElement>: Sendable {
     /// All elements, in no particular order.
     package private(set) var elements: ContiguousArray<Element> = []

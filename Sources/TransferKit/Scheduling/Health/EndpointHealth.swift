@@ -5,6 +5,8 @@ import TransferCore
 package struct EndpointHealth: Sendable, Equatable {
     /// The number of consecutive failures after which an endpoint becomes unavailable.
     static let failureLimit = 5
+    /// The first pause of an endpoint that failed too often. Each failed probe doubles the pause, up to ``longestPause``, unless the
+    /// failure was an outage.
     static let firstPause = Duration.seconds(30)
     static let longestPause = Duration.seconds(600)
     /// The minimum pause of an endpoint that failed too often, if its last failure was an outage. Short, because attempts put no load on an

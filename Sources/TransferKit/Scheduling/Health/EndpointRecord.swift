@@ -6,6 +6,7 @@ final class EndpointRecord: Sendable {
     private struct Known: Sendable {
         /// The number of reported failures. Files in flight that fail together count as one failure of the endpoint.
         var failures = 0
+        /// The uptime until which the run avoids the endpoint; nil if the run does not avoid it.
         var avoidedUntil: Duration?
         /// Whether the endpoint has been unreachable at least once since it last worked, or since all endpoints were retried.
         var isDown = false
@@ -13,10 +14,11 @@ final class EndpointRecord: Sendable {
 
     private struct State: Sendable {
         var known: [Endpoint: Known] = [:]
+        /// The endpoint of the run's last attempt; nil before the first attempt.
         var announced: Endpoint?
         /// The location of the endpoint of the session's last attempt, in this run or an earlier one; nil before the first attempt.
         var location: String?
-        /// The uptime until which the run uses no unreachable endpoint, because a file could reach no endpoint; nil without such a pause.
+        /// The uptime until which the run uses no unreachable endpoint, because all endpoints were unreachable; nil without such a pause.
         var pausedUntil: Duration?
     }
 
@@ -47,15 +49,19 @@ final class EndpointRecord: Sendable {
     /// The endpoints that the run avoids now, because they were unreachable.
     func avoided(at uptime: Duration) -> Set<Endpoint> {
         state.withLock { state in
-            if let end = state.pausedUntil, end <= uptime {
-                // From now on, the run tries all endpoints again in their usual order.
-                state.pausedUntil = nil
-                for endpoint in state.known.keys {
-                    state.known[endpoint]?.avoidedUntil = nil
-                    state.known[endpoint]?.isDown = false
-                }
-            }
+            if let end = state.pausedUntil, end <= uptime { Self.retryAll(&state) }
             return Set(state.known.filter { $0.value.avoidedUntil.map { $0 > uptime } ?? false }.keys)
+        }
+    }
+
+    /// Makes the run try all endpoints again in their usual order.
+    func retryAll() { state.withLock { Self.retryAll(&$0) } }
+
+    private static func retryAll(_ state: inout State) {
+        state.pausedUntil = nil
+        for endpoint in state.known.keys {
+            state.known[endpoint]?.avoidedUntil = nil
+            state.known[endpoint]?.isDown = false
         }
     }
 

@@ -27,8 +27,8 @@ package enum RecoveryDecision: Equatable {
         package var outageAttempts = 0
         /// Whether a failure that looks like an outage concerns only this file, not the current endpoint. Ignored for other failures.
         package var concernsOnlyThisFile = false
-        /// Whether the last attempt moved many bytes. In an outage, the queue repeats such an attempt after a longer delay, to avoid moving
-        /// the same bytes many times.
+        /// Whether the last attempt moved more than 1 MiB. In an outage, the queue repeats such an attempt after a longer delay, to avoid
+        /// moving the same bytes many times.
         package var isCostly = false
         /// Whether the current endpoint was unreachable for at least ``RetryPolicy/giveUpAfter``.
         package var isOutageTooLong = false

@@ -41,7 +41,7 @@ extension Scheduler {
         case .retryEndpoints(let name):
             let key = try accountKey(name)
             retryEndpoints(of: key, at: now)
-            endBackoffs(of: key, &transaction)
+            endBackoffs(of: key, includingRuns: true, &transaction)
         case .setMaxConcurrentSessions(let limit, let account): try setMaxConcurrentSessions(limit, account: account, &transaction)
         case .setRateLimit(let limit, let account): try setRateLimit(limit, account: account, &transaction)
         case .setTimetable(let timetable, let account): try setTimetable(timetable, account: account, &transaction)
@@ -51,6 +51,7 @@ extension Scheduler {
             try enqueue(drafts, at: index, expecting: expected, isHeld: isHeld, now, &transaction)
         case .saveDrafts(let drafts): try saveDrafts(drafts, now, &transaction)
         case .addItems(let reference, let items): try add(items, to: reference, &transaction)
+        case .addProgress(let reference, let progress): try add(progress, to: reference, &transaction)
         case .replaceItems(let selection, let rows, let items, let reference):
             try replaceItems(selection, rows, with: items, in: reference, &transaction)
         case .perform(let operation, let target): try perform(operation, on: target, at: now, &transaction)
@@ -84,7 +85,9 @@ extension Scheduler {
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
         // The retry delays result from the previous definition, or from the block. An app may save an unchanged account often, so such a save
         // ends no delays.
-        if let before, before.block != nil || !before.account.isSameIdentity(as: account) { endBackoffs(of: key, &transaction) }
+        if let before, before.block != nil || !before.account.isSameIdentity(as: account) {
+            endBackoffs(of: key, includingRuns: true, &transaction)
+        }
         if before?.account.maxConcurrentSessions != account.maxConcurrentSessions || before?.account.rateLimit != account.rateLimit
             || before?.account.timetable != account.timetable
         {
@@ -111,7 +114,13 @@ extension Scheduler {
     }
 
     /// Ends the retry delays of an account's sessions.
-    mutating func endBackoffs(of account: AccountKey, _ transaction: inout Transaction) {
+    ///
+    /// - Parameter includingRuns: Whether to end the waits of files in running sessions, too. True for a request by the app or the user.
+    mutating func endBackoffs(of account: AccountKey, includingRuns: Bool = false, _ transaction: inout Transaction) {
+        if includingRuns {
+            let running = sessionIndex.live.filter { sessionIndex[$0]?.account == account }
+            transaction.actions += running.sorted().map { .skipBackoff($0) }
+        }
         for key in (sessionIndex.backoffs[account] ?? []).sorted() {
             mutate(key) { entry, details in
                 entry.conditions.subtract([.backoff, .unreadable])
@@ -123,7 +132,7 @@ extension Scheduler {
 
     private mutating func unblock(_ key: AccountKey, at now: DualInstant, _ transaction: inout Transaction) {
         retryEndpoints(of: key, at: now)
-        endBackoffs(of: key, &transaction)
+        endBackoffs(of: key, includingRuns: true, &transaction)
         guard var entry = accounts[key], entry.block != nil else { return }
         entry.block = nil
         entry.lastRunWhenUnblocked = flags.lastRun

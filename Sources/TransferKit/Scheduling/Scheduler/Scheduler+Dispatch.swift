@@ -22,6 +22,7 @@ extension Scheduler {
                 restoreDisplacedByBlocked(at: now, &transaction)
                 while let key = next(at: now) { activate(key, at: now, &transaction) }
             } while resumeYielded(at: now)
+            examineLines(at: now)
         }
         retire(at: now, &transaction)
         let isIdle = isIdle(at: now)
@@ -82,21 +83,43 @@ extension Scheduler {
     /// one account with the same network requirement (``SessionIndex/LineKey``). If no session of a line can start, sets the line aside
     /// until a certain time, or until an event that may change this.
     private mutating func firstInLine(at now: DualInstant) -> SessionKey? {
+        guard permitsStarts else { return nil }
         while let (line, entry) = sessionIndex.firstInLine() {
             if settings.ordering == .strict, entry.startPriority != .now { break }
             guard hasSlot(line.account) else {
-                sessionIndex.setFirstLineAside(until: nil)
+                sessionIndex.heads.setAside(line, .noSlot)
                 continue
             }
-            switch ability(of: line, at: now) {
-            case .able: return entry.key
-            case .unavailable(let until): sessionIndex.setFirstLineAside(until: until)
-            case .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded:
-                sessionIndex.setFirstLineAside(until: nil)
-            }
+            if examine(line, at: now) { return entry.key }
         }
         guard settings.ordering == .strict else { return nil }
         return strictTurns.first { $0.isEligible && hasSlot($0.account) && ability(of: $0, at: now).isAble }?.key
+    }
+
+    /// Sets a line aside if none of its sessions can start now, even with a free slot.
+    ///
+    /// - Returns: Whether its sessions can start.
+    @discardableResult
+    private mutating func examine(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
+        switch ability(of: line, at: now) {
+        case .able: return true
+        case .unavailable(let until?) where canStartEventually(line, at: now): sessionIndex.heads.setAside(line, .time(until))
+        case .unavailable, .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded:
+            sessionIndex.heads.setAside(line, .event)
+        }
+        return false
+    }
+
+    /// The maximum number of lines that one transaction examines although none of their sessions is next.
+    private static let maximumExamined = 1_000
+
+    /// Examines the lines that were added or recalled, even if the queue has no free slot. Each change of a line costs one examination here. In
+    /// return, ``isIdle(at:)`` and ``why(_:at:)`` need not visit the lines that can't start.
+    private mutating func examineLines(at now: DualInstant) {
+        guard permitsStarts else { return }
+        for line in sessionIndex.heads.takeUnexamined(Self.maximumExamined) { examine(line, at: now) }
+        // Removes replaced heads from the front, so that the first head is the head of a line.
+        _ = sessionIndex.firstInLine()
     }
 
     // MARK: Strict order
@@ -107,9 +130,8 @@ extension Scheduler {
     /// While the first session waits for space, waiting sessions that ran before may start, too, because they may occupy this space.
     var strictTurns: [Entry] {
         guard let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }) else { return [] }
-        guard first.waitsForSpace, !sessionIndex.begun.isEmpty else { return [first] }
-        let begun = sessionIndex.begun.compactMap { sessionIndex[$0] }.filter { $0.key != first.key }
-        return [first] + begun.sorted { $0.rank < $1.rank }
+        guard first.waitsForSpace else { return [first] }
+        return [first] + sessionIndex.begun.compactMap { sessionIndex[$0] }.filter { $0.key != first.key }
     }
 
     /// Whether the order of the queue permits a session to start now.

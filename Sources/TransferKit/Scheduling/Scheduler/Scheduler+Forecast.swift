@@ -5,6 +5,7 @@ extension Scheduler {
     /// The current state of the queue, as the input of a forecast. The caller must add the bytes and rates of the sessions.
     package struct ForecastInput: Sendable {
         package var queue: Forecast.Limits
+        /// The limits of the accounts of these sessions.
         package var accounts: [AccountKey: Forecast.Limits]
         package var isStrict: Bool
         package var running: [Forecast.Session]
@@ -20,39 +21,36 @@ extension Scheduler {
     package func forecastInput(limit: Int, at now: DualInstant) -> ForecastInput {
         // Includes paused sessions whose run has not ended.
         let pausedWithSlot = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
-        var limits: [AccountKey: Forecast.Limits] = [:]
-        for (key, account) in accounts {
-            limits[key] = Forecast.Limits(
-                sessions: account.account.maxConcurrentSessions, rate: account.account.rateLimit.map(Double.init),
-                paused: pausedWithSlot.count { $0.account == key })
-        }
         let running = sessionIndex.live.sorted().compactMap { sessionIndex[$0] }.filter {
             $0.state == .running && !$0.conditions.contains(.stopping)
         }
         let isStrict = settings.ordering == .strict
         let candidates = (isStrict ? unfinished(limit) : waiting(limit)).sorted { startStanding($0) < startStanding($1) }
+        let listed = Array(candidates.prefix(limit))
+        var limits: [AccountKey: Forecast.Limits] = [:]
+        for key in Set((running + listed).map(\.account)) {
+            guard let account = accounts[key]?.account else { continue }
+            limits[key] = Forecast.Limits(
+                sessions: account.maxConcurrentSessions, rate: account.rateLimit.map(Double.init),
+                paused: pausedWithSlot.count { $0.account == key })
+        }
         return ForecastInput(
             queue: Forecast.Limits(sessions: maxConcurrentSessions, rate: flags.rateLimit.map(Double.init), paused: pausedWithSlot.count),
             accounts: limits, isStrict: isStrict,
             running: running.map { Forecast.Session(key: $0.key, account: $0.account) },
-            waiting: candidates.prefix(limit).map { session($0, at: now) })
+            waiting: listed.map { session($0, at: now) })
     }
 
-    /// The first eligible sessions of each line, and the other waiting sessions near the start of the order.
+    /// The first eligible sessions, and the other waiting sessions near the start of the order.
     private func waiting(_ limit: Int) -> [Entry] {
-        var keys: Set<SessionKey> = []
-        for line in sessionIndex.lines.values {
-            keys.formUnion(line.prioritized.keys.prefix(limit))
-            keys.formUnion(line.inOrder.prefix(limit))
-        }
+        var keys = Set(sessionIndex.first(limit))
         for key in sessionIndex.order.prefix(Self.examinedSessions) where sessionIndex[key]?.state == .waiting { keys.insert(key) }
         return keys.compactMap { sessionIndex[$0] }
     }
 
     /// The sessions for the forecast of a strict queue: the unfinished sessions that do not run, because each blocks later sessions.
     private func unfinished(_ limit: Int) -> [Entry] {
-        let prioritized = sessionIndex.lines.values.flatMap { $0.prioritized.keys.prefix(limit) }
-            .filter { sessionIndex[$0]?.startPriority == .now }
+        let prioritized = sessionIndex.prioritized.keys.prefix(limit).filter { sessionIndex[$0]?.startPriority == .now }
         let keys = Set(sessionIndex.unfinished.prefix(limit)).union(prioritized)
         return keys.compactMap { sessionIndex[$0] }.filter { $0.state != .running }
     }

@@ -235,9 +235,11 @@ extension Scheduler {
         let key = before.key
         switch before.state {
         case .running:
+            retryEndpoints(of: before.account, at: now)
+            // Files may wait while others are in flight.
+            transaction.actions.append(.skipBackoff(key))
             // The run may be about to report a failure after which the session waits. Record the request, so the session runs again
             // instead.
-            retryEndpoints(of: before.account, at: now)
             mutate(key) { _, details in details.runAgainMark = mark }
             return false
         case .paused where !before.conditions.contains(.displaced):

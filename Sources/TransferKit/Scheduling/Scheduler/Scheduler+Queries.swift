@@ -32,10 +32,13 @@ extension Scheduler {
 
     /// Whether the queue was started, but no session runs, and none can start just because time passes. A queue with sessions that are due
     /// later is not idle.
+    ///
+    /// Called once for each transaction. Visits no line that is set aside until an event. Visits the other lines only until it finds a line
+    /// whose account has a free slot, so it visits at most a few lines for each paused session.
     package func isIdle(at now: DualInstant) -> Bool {
         guard flags.mode == .running, !hasLiveRuns, !isReleasing(at: now) else { return false }
         // If paused sessions keep all slots, the app or the user must act.
-        guard sessionIndex.slots.total < maxConcurrentSessions else { return true }
+        guard sessionIndex.slots.total < maxConcurrentSessions, permitsStarts else { return true }
         if settings.ordering == .strict {
             let wanted = sessionIndex.claimants.union(sessionIndex.yielded).compactMap { sessionIndex[$0] }
             if wanted.contains(where: { $0.startPriority == .now && ($0.isEligible || $0.isTimed) && canStartEventually($0.line, at: now) })
@@ -44,16 +47,19 @@ extension Scheduler {
             }
             return !strictTurns.contains { ($0.isEligible || $0.isTimed) && canStartEventually($0.line, at: now) }
         }
-        if sessionIndex.lines.keys.contains(where: { hasSlot($0.account) && canStartEventually($0, at: now) }) { return false }
-        return !sessionIndex.timed.contains { $1 > 0 && hasSlot($0.account) && canStartEventually($0, at: now) }
+        return !sessionIndex.startableLines.contains { hasSlot($0.account) && canStartEventually($0, at: now) }
     }
+
+    /// Whether the network and the free disk space permit any session to start. If not, no line needs to be examined or set aside: a change
+    /// of either recalls all lines.
+    var permitsStarts: Bool { flags.scarceSpace == nil && flags.network != .unavailable }
 
     /// Whether a session of a line can start now, or later just because time passes.
     func canStartEventually(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
         guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
         return switch ability(of: line, at: now) {
-        case .able, .unavailable: true
-        case .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded: false
+        case .able, .unavailable(_?): true
+        case .unavailable(nil), .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded: false
         }
     }
 
@@ -77,7 +83,7 @@ extension Scheduler {
         if flags.mode == .running {
             if let recall = sessionIndex.heads.nextRecall { due.append(recall) }
             if settings.ordering == .strict {
-                // The lines of these sessions are not set aside, so `nextRecall` does not cover them.
+                // The lines of these sessions need not be set aside, so `nextRecall` need not cover them.
                 for entry in strictTurns { if case .unavailable(let until?) = ability(of: entry, at: now) { due.append(until) } }
             }
             if flags.scarceSpace != nil, !sessionIndex.lines.isEmpty { due.append(flags.diskCheckAt) }
@@ -129,18 +135,19 @@ extension Scheduler {
     /// were free, and ignores sessions that can't start. If the order of a strict queue prevents the start, names the first unfinished session,
     /// even if that session can't start.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
-        if settings.ordering == .strict, entry.startPriority != .now {
-            guard hasTurn(entry) else {
-                return sessionIndex.unfinished.first.flatMap { sessionIndex[$0] }.map { .strictOrder(after: $0.id) }
-            }
-            let earlier = strictTurns.last { $0.rank < entry.rank && $0.isEligible && ability(of: $0, at: now).isAble }
-            if let earlier { return .order(after: earlier.id) }
-            // In a strict queue, only sessions with the start priority `now` start before the sessions in queue order.
-            let claimants = sessionIndex.claimants.compactMap { sessionIndex[$0] }
-            let able = claimants.filter { !$0.conditions.contains(.stopping) && ability(of: $0, at: now).isAble }
-            return able.max { sessionIndex.standing($0) < sessionIndex.standing($1) }.map { .order(after: $0.id) }
+        func isAble(_ line: SessionIndex.LineKey) -> Bool { ability(of: line, at: now).isAble }
+        guard settings.ordering == .strict, entry.startPriority != .now else {
+            return sessionIndex.last(before: entry, at: now.uptime, where: isAble).map { .order(after: $0.id) }
         }
-        return sessionIndex.last(before: entry) { ability(of: $0, at: now).isAble }.map { .order(after: $0.id) }
+        guard hasTurn(entry) else {
+            return sessionIndex.unfinished.first.flatMap { sessionIndex[$0] }.map { .strictOrder(after: $0.id) }
+        }
+        // Only the first unfinished session, and sessions that have begun, have their turn. In a strict queue, only sessions with the start
+        // priority `now` start before the sessions in queue order.
+        let earlier =
+            sessionIndex.lastBegun(before: entry, where: isAble)
+            ?? sessionIndex.last(before: SessionIndex.Standing.afterClaimants, at: now.uptime, where: isAble)
+        return earlier.map { .order(after: $0.id) }
     }
 
     private func slotReason(_ entry: Entry) -> WaitReason? {
@@ -156,6 +163,8 @@ extension Scheduler {
     // MARK: Status
 
     /// The number of sessions that wait only for a point in time or for an unavailable endpoint, and the time at which the first may start.
+    ///
+    /// Visits all lines. Called only by ``status(at:)``, when a caller requests the status.
     private func scheduled(at now: DualInstant) -> (count: Int, first: Date?) {
         var count = 0
         var due: [Date] = []

@@ -5,14 +5,15 @@ extension Scheduler {
     /// time or for another such session, and removed sessions whose runs have not ended. In a started queue, the number is 0 if
     /// and only if the queue is idle.
     ///
-    /// The duration of the call does not depend on the number of sessions. Exceptions are sessions that wait for another session, and strict
-    /// queues.
+    /// The duration of the call does not depend on the number of sessions. Exceptions are sessions that wait for another session, and
+    /// strict queues. The call visits each line that can start. The queue makes the call only when a caller requests the number.
     package func remaining(at now: DualInstant) -> Int {
         let live = sessionIndex.live.count + flags.removedRuns.count
         guard settings.ordering != .strict else { return live + remainingInStrictOrder(at: now) }
         var count = live + sessionsWaitingForOthers(at: now)
-        for (line, sessions) in sessionIndex.lines where continues(line, at: now) { count += sessions.count }
-        for (line, sessions) in sessionIndex.timed where continues(line, at: now) { count += sessions }
+        for line in sessionIndex.startableLines where continues(line, at: now) {
+            count += (sessionIndex.lines[line]?.count ?? 0) + (sessionIndex.timed[line] ?? 0)
+        }
         // Sessions that have a run and also wait for a point in time were counted twice.
         count -= sessionIndex.live.count { key in sessionIndex[key].map { $0.isTimed && continues($0.line, at: now) } ?? false }
         return count

@@ -49,10 +49,10 @@ extension Scheduler {
             transaction.writes.append(.addTimes(key, times))
         case .ended(let outcome):
             end(entry, run: report.run, outcome, at: now, &transaction)
-        case .abandoned:
+        case .abandoned(let outcome):
             mutateFlags { $0.abandoned[report.run] = key }
             mutate(key) { entry, _ in entry.conditions.insert(.runNotEnded) }
-            end(entry, run: report.run, .interrupted, at: now, &transaction)
+            end(entry, run: report.run, outcome, at: now, &transaction)
         }
     }
 
@@ -137,11 +137,11 @@ extension Scheduler {
 
     // MARK: Time
 
-    /// The minimum time between two records of a run's duration.
+    /// The minimum time between two writes of a run's duration.
     private static let recordInterval = Duration.seconds(1)
 
-    /// Records the duration of a run in the same transaction as a report about a file. After a kill, the stored duration therefore lacks less
-    /// than ``recordInterval`` of the time up to the stored progress.
+    /// Stores the duration of a run in the same transaction as a report about a file. After a kill, the stored duration therefore lacks
+    /// less than ``recordInterval`` of the time up to the stored progress.
     private mutating func recordRunTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.runTimes.unrecorded(report.run, at: now.uptime) >= Self.recordInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)

@@ -6,6 +6,7 @@ import TransferCore
 /// One writer passes inputs to the scheduler (see ``TransferQueue``), stores the result in one transaction, and only then publishes the result. If
 /// the store fails, the writer calls ``undo()``, which reverts the effects of these inputs.
 package struct Scheduler: Sendable {
+    /// An account with the data that decides whether its sessions may start.
     package struct AccountEntry: Sendable, Equatable {
         package var account: Account
         package var block: AccountBlock?
@@ -311,7 +312,7 @@ package struct Scheduler: Sendable {
         change(&flags)
     }
 
-    /// Changes the record of a session; ignores an unknown key.
+    /// Changes the entry and the details of a session; ignores an unknown key.
     mutating func mutate(_ key: SessionKey, _ change: (inout Entry, inout EntryDetails) -> Void) {
         guard let before = sessionIndex[key] else { return }
         let detailsBefore = sessionIndex.details(key)
@@ -325,7 +326,7 @@ package struct Scheduler: Sendable {
         sessionIndex.change(entry, details)
     }
 
-    /// Records changes to tags from now on, because a reader looks up sessions by tag in the store.
+    /// Collects changes to tags from now on, because a reader looks up sessions by tag in the store.
     package mutating func beginReadingTags() {
         tagReaders += 1
     }
@@ -336,7 +337,7 @@ package struct Scheduler: Sendable {
     }
 
     mutating func recordTags(_ tags: Set<String>, of key: SessionKey) {
-        // Update an existing record even if there is no reader now, so that the record does not become outdated.
+        // Tags that were collected earlier are updated even if there is no reader now, so that they do not become outdated.
         guard tagReaders > 0 || flags.newTags[key] != nil else { return }
         mutateFlags { $0.newTags[key] = tags }
     }

@@ -1,7 +1,7 @@
 package import Foundation
 package import TransferCore
 
-/// The scheduler's record of a session. Small, because there may be a million sessions.
+/// The scheduler's data about a session. Small, because there may be a million sessions.
 package struct Entry: SessionTableElement, Equatable {
     package var id: SessionID
     package var key: SessionKey

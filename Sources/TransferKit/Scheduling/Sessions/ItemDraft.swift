@@ -36,6 +36,7 @@ package struct ItemFigures: Sendable, Equatable {
     package var files: Int
     /// The total size of the items whose size is known, in bytes.
     package var bytes: Int64
+    /// The number of items whose size is unknown.
     package var unsized: Int
 
     package init(_ items: [ItemDraft]) {

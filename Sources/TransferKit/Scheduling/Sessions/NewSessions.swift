@@ -14,7 +14,7 @@ package struct NewSessions: Sendable {
         entries.reserveCapacity(drafts.count)
     }
 
-    /// Adds the scheduler's record of the next draft.
+    /// Adds the scheduler's data about the next draft.
     package mutating func append(_ entry: Entry, _ details: EntryDetails = EntryDetails()) {
         if details != .none { self.details.append((entry.key, details)) }
         entries.append(entry)

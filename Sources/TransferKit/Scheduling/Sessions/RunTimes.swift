@@ -1,9 +1,9 @@
-/// The running times of each run, and of the queue as a whole, that have not been recorded yet. Only whole milliseconds are recorded; the fraction
-/// counts towards the next record.
+/// The running times of each run, and of the queue as a whole, that are not stored yet. Only whole milliseconds are stored; the remaining
+/// fraction counts towards the next write.
 package struct RunTimes: Sendable, Equatable {
-    /// The uptime up to which the time of each run was recorded.
+    /// The uptime up to which the time of each run was stored.
     private var since: [UInt64: Duration] = [:]
-    /// The uptime up to which the queue's time was recorded; nil while no session runs.
+    /// The uptime up to which the queue's time was stored; nil while no session runs.
     private var queueSince: Duration?
 
     mutating func begin(_ run: UInt64, at uptime: Duration) {
@@ -11,22 +11,22 @@ package struct RunTimes: Sendable, Equatable {
         if queueSince == nil { queueSince = uptime }
     }
 
-    /// The running time of a run that is not recorded yet; zero if there is no such run.
+    /// The running time of a run that is not stored yet; zero if there is no such run.
     func unrecorded(_ run: UInt64, at uptime: Duration) -> Duration {
         since[run].map { max(.zero, uptime - $0) } ?? .zero
     }
 
-    /// The running time of the queue that is not recorded yet.
+    /// The running time of the queue that is not stored yet.
     func unrecordedOfQueue(at uptime: Duration) -> Duration {
         queueSince.map { max(.zero, uptime - $0) } ?? .zero
     }
 
-    /// Returns the unrecorded times of a run and of the queue, in milliseconds. After the call, these times count as recorded.
+    /// Returns the times of a run and of the queue that are not stored yet, in milliseconds. After the call, these times count as stored.
     mutating func record(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
         (Self.recordTime(&since[run], at: uptime), Self.recordTime(&queueSince, at: uptime))
     }
 
-    /// Returns the unrecorded times of a run that has ended and of the queue, in milliseconds, and forgets the run.
+    /// Returns the times of an ended run and of the queue that are not stored yet, in milliseconds. Forgets the run.
     mutating func end(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
         let times = record(run, at: uptime)
         since[run] = nil

@@ -1,10 +1,38 @@
+import HeapModule
+
 /// Finds the next session to start among all lines, without a search through each line.
 extension SessionIndex {
+    /// The properties that determine whether sessions can start. Eligible sessions with the same properties form a line.
+    package struct LineKey: Sendable, Hashable {
+        package var account: AccountKey
+        package var needsCheapNetwork = false
+    }
+
+    /// The eligible sessions of one line. See ``Entry/isEligible``.
+    package struct Line: Sendable, Equatable {
+        /// The sessions with a start priority, in the order in which they start. They start before the sessions in ``inOrder``.
+        var prioritized = PrioritizedKeys()
+        var inOrder = RankedKeys()
+
+        var isEmpty: Bool { prioritized.isEmpty && inOrder.isEmpty }
+        var count: Int { prioritized.count + inOrder.count }
+        var first: SessionKey? { prioritized.first ?? inOrder.first }
+
+        /// The session at a position in the order in which the sessions of the line start; nil if the line is shorter.
+        subscript(position: Int) -> SessionKey? {
+            guard position < count else { return nil }
+            return position < prioritized.count ? prioritized.keys[position] : inOrder[position - prioritized.count]
+        }
+    }
+
     /// The position of a session in the order in which sessions start.
     struct Standing: Comparable {
         var startPriority: Entry.StartPriority
         var mark: Int64
         var rank: Int64
+
+        /// The position directly after all sessions with the start priority ``Entry/StartPriority/now``.
+        static let afterClaimants = Standing(startPriority: .now, mark: .min, rank: .max)
 
         static func < (left: Standing, right: Standing) -> Bool {
             if left.startPriority != right.startPriority { return left.startPriority < right.startPriority }
@@ -16,18 +44,14 @@ extension SessionIndex {
     /// The session that starts first, among the sessions of all lines that are not set aside.
     mutating func firstInLine() -> (line: LineKey, entry: Entry)? {
         while let head = heads.first {
-            if lines[head.line]?.first == head.key, let entry = self[head.key], standing(entry) == head.standing {
+            if !heads.isAside(head.line), lines[head.line]?.first == head.key, let entry = self[head.key],
+                standing(entry) == head.standing
+            {
                 return (head.line, entry)
             }
             heads.removeFirst()
         }
         return nil
-    }
-
-    /// Sets aside the line whose head starts first, because none of its sessions can start before `time`, an uptime. If `time` is nil, only
-    /// an event recalls the line.
-    mutating func setFirstLineAside(until time: Duration?) {
-        heads.setFirstAside(until: time)
     }
 
     /// Recalls the lines of an account after a change that may let its sessions start.
@@ -40,6 +64,13 @@ extension SessionIndex {
 
     /// The number of lines that are set aside.
     package var linesAside: Int { heads.asideCount }
+
+    /// The maximum number of lines that a query for the session directly before another session visits.
+    package var readyLines: Int { min(heads.ready.count, lines.count) }
+
+    /// The lines with a session that, as far as is known, can start now, or later just because time passes. Excludes the lines that are set
+    /// aside until an event.
+    package var startableLines: some Sequence<LineKey> { [AnySequence(heads.ready), AnySequence(heads.later.keys)].joined() }
 
     /// The maximum number of keys that a change of one session moves in an ordered container.
     package var largestPart: Int {
@@ -62,6 +93,11 @@ extension SessionIndex {
         for line in heads.recall(by: uptime) { putHead(of: line) }
     }
 
+    /// Adds a line to the heads, or removes it if it no longer exists.
+    mutating func updateHeads(of line: LineKey) {
+        if lines[line] == nil, timed[line] == nil { heads.remove(line) } else { heads.add(line) }
+    }
+
     /// Adds the first session of a line to the heads.
     mutating func putHead(of line: LineKey) {
         guard let key = lines[line]?.first, let entry = self[key] else { return }
@@ -74,40 +110,95 @@ extension SessionIndex {
         }
     }
 
-    /// The session directly before an eligible session, among the sessions in the lines that the predicate accepts.
-    ///
-    /// Examines the preceding sessions one by one, but at most as many as there are lines. If more steps would be needed, searches each
-    /// line instead.
-    func last(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
-        var steps = lines.count
-        if entry.startPriority == .none {
-            var position = index(of: entry.key) ?? 0
-            while position > 0, steps > 0 {
-                position -= 1
-                steps -= 1
-                guard let other = self[order[position]], other.isEligible, other.startPriority == .none, isAcceptable(other.line) else {
-                    continue
-                }
-                return other
-            }
+    // MARK: Queries
+
+    /// The eligible sessions that would start first if all could start. Visits each line once, and then one session for each result.
+    func first(_ limit: Int) -> [SessionKey] {
+        var heap = Heap(
+            lines.compactMap { line, sessions in
+                sessions.first.flatMap { self[$0] }.map { LineHeads.Head(standing: standing($0), key: $0.key, line: line) }
+            })
+        var positions: [LineKey: Int] = [:]
+        var keys: [SessionKey] = []
+        while keys.count < limit, let head = heap.popMin() {
+            keys.append(head.key)
+            positions[head.line, default: 0] += 1
+            guard let key = lines[head.line]?[positions[head.line, default: 0]], let entry = self[key] else { continue }
+            heap.insert(LineHeads.Head(standing: standing(entry), key: key, line: head.line))
         }
-        var position = prioritized.count(before: standing(entry), standing: standings())
+        return keys
+    }
+
+    /// The session directly before an eligible session, among the sessions in the lines that the predicate accepts. The predicate must
+    /// accept only lines whose sessions could start if they had slots.
+    ///
+    /// Does not visit the lines that are set aside for a reason other than a missing slot, so the duration of the call does not depend on
+    /// their number.
+    package func last(before entry: Entry, at uptime: Duration, where isAcceptable: (LineKey) -> Bool) -> Entry? {
+        let index = entry.startPriority == .none ? index(of: entry.key) ?? 0 : 0
+        return last(before: standing(entry), index: index, at: uptime, where: isAcceptable)
+    }
+
+    /// The last session before a standing, among the sessions in the lines that the predicate accepts.
+    ///
+    /// Examines the preceding sessions one by one, but at most as many as there are lines to visit. If more steps would be needed, searches
+    /// each of these lines instead.
+    ///
+    /// - Parameter index: The index of the standing in the order; 0 if the standing has a start priority.
+    func last(before standing: Standing, index: Int = 0, at uptime: Duration, where isAcceptable: (LineKey) -> Bool) -> Entry? {
+        // If a recall time has passed, but the scheduler has not recalled the line yet, a line that is set aside may be acceptable.
+        let isCurrent = heads.nextRecall.map { $0 > uptime } ?? true
+        if isCurrent, !hasHead(before: standing) { return nil }
+        var steps = isCurrent ? readyLines : lines.count
+        var position = index
+        while position > 0, steps > 0 {
+            position -= 1
+            steps -= 1
+            guard let other = self[order[position]], other.isEligible, other.startPriority == .none, isAcceptable(other.line) else {
+                continue
+            }
+            return other
+        }
+        position = prioritized.count(before: standing, standing: standings())
         while position > 0, steps > 0 {
             position -= 1
             steps -= 1
             if let other = self[prioritized.keys[position]], isAcceptable(other.line) { return other }
         }
-        return steps > 0 ? nil : lastOfLines(before: entry, where: isAcceptable)
+        if steps > 0 { return nil }
+        return isCurrent && heads.ready.count < lines.count
+            ? last(of: heads.ready, before: standing, where: isAcceptable) : last(of: lines.keys, before: standing, where: isAcceptable)
     }
 
-    private func lastOfLines(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
-        let standing = standing(entry)
+    /// Whether the head of any line starts before a standing. Ignores lines that are set aside for a reason other than a missing slot. May
+    /// also return true because of a replaced head.
+    private func hasHead(before standing: Standing) -> Bool {
+        if let first = heads.first, first.standing < standing { return true }
+        return heads.full.contains { line in
+            lines[line]?.first.flatMap { self[$0] }.map { self.standing($0) < standing } ?? false
+        }
+    }
+
+    private func last(of keys: some Sequence<LineKey>, before standing: Standing, where isAcceptable: (LineKey) -> Bool) -> Entry? {
         var before: Entry?
-        for (key, line) in lines where isAcceptable(key) {
-            guard let other = last(of: line, before: standing) else { continue }
-            if before.map({ self.standing($0) < self.standing(other) }) ?? true { before = other }
+        for key in keys {
+            guard let line = lines[key], let other = last(of: line, before: standing),
+                before.map({ self.standing($0) < self.standing(other) }) ?? true, isAcceptable(key)
+            else { continue }
+            before = other
         }
         return before
+    }
+
+    /// In a strict queue: the last eligible session that has begun and comes before another session in the order, among the sessions in the
+    /// lines that the predicate accepts.
+    func lastBegun(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
+        var position = begun.insertionIndex(forRank: entry.rank) { self[$0]?.rank ?? 0 }
+        while position > 0 {
+            position -= 1
+            if let other = self[begun[position]], other.isEligible, isAcceptable(other.line) { return other }
+        }
+        return nil
     }
 
     /// The last session of a line before a standing.

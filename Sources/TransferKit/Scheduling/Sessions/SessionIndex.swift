@@ -18,23 +18,6 @@ package struct SessionIndex: Sendable {
         }
     }
 
-    /// The properties that determine whether sessions can start. Eligible sessions with the same properties form a line.
-    package struct LineKey: Sendable, Hashable {
-        package var account: AccountKey
-        package var needsCheapNetwork = false
-    }
-
-    /// The eligible sessions of one line. See ``Entry/isEligible``.
-    package struct Line: Sendable, Equatable {
-        /// The sessions with a start priority, in the order in which they start. They start before the sessions in ``inOrder``.
-        var prioritized = PrioritizedKeys()
-        var inOrder = RankedKeys()
-
-        var isEmpty: Bool { prioritized.isEmpty && inOrder.isEmpty }
-        var count: Int { prioritized.count + inOrder.count }
-        var first: SessionKey? { prioritized.first ?? inOrder.first }
-    }
-
     private let isStrict: Bool
     private var keepsEnds: Bool
     private var table = SessionTable<Entry>()
@@ -44,7 +27,7 @@ package struct SessionIndex: Sendable {
     package private(set) var slots = Slots()
     private(set) var accountSlots: [AccountKey: Slots] = [:]
     private(set) var sessionsOfAccount: [AccountKey: Int] = [:]
-    /// The number of sessions that wait only for a point in time, by the line that they will join.
+    /// The number of sessions that wait only for a point in time, by the line that they will join. Contains no zeros.
     private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
     var heads = LineHeads()
@@ -69,7 +52,7 @@ package struct SessionIndex: Sendable {
     /// In a strict queue: all sessions that are neither completed, failed nor cancelled.
     private(set) var unfinished = RankedKeys()
     /// In a strict queue: the waiting sessions that have begun.
-    private(set) var begun: Set<SessionKey> = []
+    private(set) var begun = RankedKeys()
     /// The times at which waits end (for a retry, for disk space, or after a yield), in nanoseconds of uptime.
     package internal(set) var due = DueTimes()
     /// The times at which sessions that yielded may resume, in nanoseconds of uptime.
@@ -204,7 +187,7 @@ package struct SessionIndex: Sendable {
         if entry.conditions.contains(.backoff) { backoffs[entry.account, default: []].insert(key) }
         if let preemptor = details.displacedBy { displacedByPreemptor[preemptor, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
-        // The key of a draft counts only after the draft was enqueued.
+        // The deduplication key of a draft has no effect until the draft is enqueued.
         if let deduplicationKey = details.deduplicationKey, entry.isOrdered {
             if entry.state == .completed {
                 completed[deduplicationKey, default: []].insert(key)
@@ -216,7 +199,7 @@ package struct SessionIndex: Sendable {
         if isStrict, !entry.state.isEnded, entry.isOrdered {
             let ranks = ranks()
             unfinished.insert(key, rank: ranks)
-            if entry.state == .waiting, entry.conditions.contains(.begun) { begun.insert(key) }
+            if entry.state == .waiting, entry.conditions.contains(.begun) { begun.insert(key, rank: ranks) }
         }
         if entry.isEligible { enter(entry) }
     }
@@ -271,7 +254,7 @@ package struct SessionIndex: Sendable {
         if isStrict, !entry.state.isEnded, entry.isOrdered {
             let ranks = ranks()
             _ = unfinished.remove(key, rank: ranks)
-            begun.remove(key)
+            begun.remove(key, rank: ranks)
         }
         if entry.isEligible { leave(entry) }
     }
@@ -284,7 +267,10 @@ package struct SessionIndex: Sendable {
         }
         sessionsOfAccount[entry.account, default: 0] += sign
         counts[entry.shownState, default: 0] += sign
-        if entry.isTimed { timed[entry.line, default: 0] += sign }
+        guard entry.isTimed else { return }
+        timed[entry.line, default: 0] += sign
+        if timed[entry.line] == 0 { timed[entry.line] = nil }
+        updateHeads(of: entry.line)
     }
 
     /// Adds an eligible session to its line.
@@ -311,7 +297,10 @@ package struct SessionIndex: Sendable {
             let ranks = ranks()
             _ = lines[entry.line]?.inOrder.remove(entry.key, rank: ranks)
         }
-        if lines[entry.line]?.isEmpty == true { lines[entry.line] = nil }
+        if lines[entry.line]?.isEmpty == true {
+            lines[entry.line] = nil
+            updateHeads(of: entry.line)
+        }
         if wasFirst { putHead(of: entry.line) }
     }
 

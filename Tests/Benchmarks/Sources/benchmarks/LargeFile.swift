@@ -46,8 +46,8 @@ struct LargeFile {
         let curlByTUS = ("curl, POST and PATCH", { try measure([programs.curlTUS, "http://127.0.0.1:\(port)/files/", file]) })
         switch server {
         case .sink:
-            // With a delay, the request that creates an upload takes a large part of the time. So the comparison also includes a client that sends
-            // such a request.
+            // With a delay, the request that creates an upload takes a large part of the time. So the comparison also includes a client
+            // that sends such a request.
             if roundTrip > 0 { contenders.append(curlByTUS) }
             contenders.append(
                 (

@@ -18,8 +18,8 @@ final class InstantTransport: Transport {
     private let state = Mutex(State())
     private let (starts, startContinuation) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
 
-    /// The seconds from the end of each file to the start of the next one. Contains at most 10,000 values, so that they hardly affect the measured
-    /// memory.
+    /// The seconds from the end of each file to the start of the next one. Contains at most 10,000 values, so that they hardly affect the
+    /// measured memory.
     var gaps: [Double] { state.withLock { $0.gaps } }
 
     /// The time at which the first file started; nil if none has started.

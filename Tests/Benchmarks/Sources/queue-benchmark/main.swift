@@ -210,6 +210,22 @@ case "accounts":
         samples.append(try await time { try await queue.setRateLimit(number.isMultiple(of: 2) ? nil : 1 << 40) })
     }
     reportPercentiles("a change of the queue, durable", samples)
+    // From now on, only one account can start sessions, because the transport of the others is missing.
+    for number in 1..<accounts {
+        try await queue.save(Account("a\(number)", endpoints: [Endpoint(transport: "missing", address: "missing://host\(number)/")]))
+    }
+    let able = try await queue.sessions(in: .account("a0")).map(\.id)
+    samples = []
+    for _ in 0..<100 {
+        for id in able { samples.append(try await time { _ = try await queue.status(of: id) }) }
+    }
+    reportPercentiles("status of a session, only one account can start", samples)
+    samples = []
+    for number in 0..<1_000 {
+        samples.append(try await time { try await queue.setRateLimit(number.isMultiple(of: 2) ? nil : 1 << 40) })
+    }
+    reportPercentiles("a change of the queue, durable, only one account can start", samples)
+    report("list all, only one account can start s", try await time { _ = try await queue.sessions() })
     report("peak MiB", peakMiB())
     await queue.shutdown()
 default:

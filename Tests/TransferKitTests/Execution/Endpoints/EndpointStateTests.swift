@@ -9,7 +9,7 @@ import TransportTesting
     private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
     private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
 
-    /// The first file fails six times. Before each of its retries, a thousand bytes of the second file are sent.
+    /// Transfers two files. The first file fails six times. Before each of its retries, a thousand bytes of the second file are sent.
     private func play(_ memory: MemoryTransport, _ clock: TestClock, _ begin: () async throws -> Void) async throws {
         memory.failNext(6, with: broken, for: "1")
         let gates = (0...6).map { memory.gate("2", atByte: $0 * 1_000) }
@@ -59,7 +59,7 @@ import TransportTesting
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
         try await queue.setMaxConcurrentSessions(5)
-        // After one failure, a session waits for longer than it may keep its slot.
+        // After one failure, a session waits for longer than the second during which a waiting session keeps its slot.
         let options = SessionOptions(retry: RetryPolicy(base: .seconds(2)))
         let first = try await queue.enqueue(try fixture.upload("1", size: 2 << 20, options: options))
         for number in 2...5 { try await queue.enqueue(try fixture.upload("\(number)", size: 10, options: options)) }

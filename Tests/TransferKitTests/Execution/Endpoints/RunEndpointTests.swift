@@ -288,7 +288,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Stored accounts are not validated.
+    /// The queue does not validate stored accounts, so a stored delay can have any value.
     @Test func partlySentFileWaitsForLargestFallbackDelay() async throws {
         let fixture = try await RunFixture(
             ["1": 5_000], hosts: ["x", "y"], options: oneFileInFlight, configure: { $0.fallbackAfter = .largest })

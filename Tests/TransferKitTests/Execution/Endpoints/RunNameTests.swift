@@ -59,7 +59,7 @@ import TransportTesting
         return (status, failures)
     }
 
-    /// With a hash value of only the first bytes, these names would need half an hour.
+    /// If the hash value of a name covered only its first bytes, comparing these names would take half an hour.
     @Test(.timeLimit(.minutes(5))) func comparesManyNamesWithLongCommonPrefix() {
         var names = RemoteNames()
         let folder = String(repeating: "a", count: 100)
@@ -84,7 +84,8 @@ import TransportTesting
         #expect(failures["day/c.mov"]?.contains("inside \"day\"") == true)
     }
 
-    /// While the queue reads a folder, the folder is both a waiting item and a folder of the manifest.
+    /// While the queue reads a folder, the session has the folder twice: as an item to expand, and as the folder of the files that the
+    /// queue has already read. These two must not clash.
     @Test func sendsFilesOfFolderThatIsRead() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         for number in 0..<1_100 { try tree.file("\(number)", "x") }

@@ -5,8 +5,8 @@ import TransferKit
 
 /// Unreachable endpoints whose attempts take a long time to fail.
 @Suite struct SlowOutageTests {
-    /// After a failure, files avoid the endpoint for some time. Each attempt takes so long that this time is over for the first endpoint when
-    /// the second endpoint fails.
+    /// After a failure, files avoid the endpoint for some time. Each attempt takes so long that this time has passed for the first
+    /// endpoint when the second endpoint fails.
     @Test func oneFileTriesEndpointsForAllFiles() async throws {
         let transport = SlowlyUnreachable()
         let fixture = try await RunFixture(

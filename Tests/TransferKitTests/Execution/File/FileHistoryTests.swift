@@ -19,7 +19,7 @@ import TransferKit
         #expect(rows == [1, 2, 1, 2, 3, 1, 2, 3, 1])
     }
 
-    /// On a path that soon breaks, each attempt moves only a small part of a large file.
+    /// Over a connection that breaks soon, each attempt sends only a small part of a large file.
     @Test func smallPartOfLargeFileIsProgress() {
         var history = FileHistory()
         for attempt in 0..<Int64(100) {
@@ -88,7 +88,7 @@ import TransferKit
         #expect(choice(at: 139) == .wait(endpoint, until: .seconds(140)) && choice(at: 140) == .use(other))
     }
 
-    /// Stored accounts are not validated.
+    /// The queue does not validate stored accounts, so a stored delay can have any value.
     @Test func waitsForEndpointDespiteLargestFallbackDelay() {
         let account = Account("a", endpoints: [endpoint, other], fallbackAfter: .largest)
         let availability = EndpointAvailability(account: account, registered: [endpoint, other], available: [other])

@@ -36,8 +36,8 @@ import TransportTesting
         #expect(await parts.remove([parts.checkpoint(of: ".a.part", below: folder.path.appending("gone"))]).isEmpty)
     }
 
-    /// On a file system without hard links, a process can be killed after it reserved the final name with an empty file. A note in a file
-    /// next to the part file records this. Then the part file is removed, for example because the session is cancelled.
+    /// On a file system without hard links, a process can be killed after it reserved the final name with an empty file. A file next to
+    /// the part file contains a note about the reservation. Then the part file is removed, for example because the session is cancelled.
     @Test(arguments: [(true, 11, 0), (false, 11, 0), (true, 12, 0), (true, 11, 1)])
     func removesEmptyFileWithFinalName(_ reservesName: Bool, _ notedSize: Int64, _ finalSize: Int) async throws {
         let parts = parts { _ in 0 }
@@ -61,8 +61,8 @@ import TransportTesting
         unsafe rename(folder.path.appending(old).string, folder.path.appending(new).string) == 0
     }
 
-    /// A queue is suspended just before it gives its part file the final name, with or without a second link to the part file. Another queue
-    /// then seizes the part file.
+    /// A queue is suspended just before it gives its part file the final name, with or without a second link to the part file. Another
+    /// queue then takes over (seizes) the part file.
     @Test(arguments: [false, true]) func seizedPartFileGetsNoFinalName(hasPlacingName: Bool) async throws {
         let parts = parts { _ in 0 }
         let placing = DownloadDestination.placingName(of: ".a.1.part").string

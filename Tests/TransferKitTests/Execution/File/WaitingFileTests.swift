@@ -44,9 +44,11 @@ import TransportTesting
     }
 
     /// Starts a session whose first file fails and waits 100 s for its retry. The second file waits at its gate.
-    private func startWithFirstFileWaiting(_ fixture: QueueFixture, _ queue: TransferQueue) async throws -> (TransferSession, MemoryGate) {
+    private func startWithFirstFileWaiting(
+        _ fixture: QueueFixture, _ queue: TransferQueue, after error: TransferError = TransferError(.transient, .serverError, "Not now.")
+    ) async throws -> (TransferSession, MemoryGate) {
         let options = SessionOptions(retry: RetryPolicy(base: .seconds(100)), filesInFlight: 2)
-        fixture.memory.failNext(with: TransferError(.transient, .serverError, "Not now."), for: "1")
+        fixture.memory.failNext(with: error, for: "1")
         let gate = fixture.memory.gate("2")
         let session = try await queue.enqueue(try fixture.upload("1", "2", options: options))
         try await queue.start()
@@ -82,6 +84,29 @@ import TransportTesting
         gate.open()
         #expect(try await session.value.state == .completed)
         #expect(fixture.memory.attempts.map(\.path.description).sorted() == ["1", "1", "2", "2"])
+        await queue.shutdown()
+    }
+
+    private enum Request: CaseIterable {
+        case run, retryEndpoints, unblockAccount
+    }
+
+    /// These calls also end the wait of one file while another file of its session is in flight, even if the server asked for the wait.
+    @Test(arguments: Request.allCases, [nil, Duration.seconds(100)])
+    private func requestEndsWaitOfFileInRunningSession(_ request: Request, retryAfter: Duration?) async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let error = TransferError(.transient, .serverError, "Not now.", retryAfter: retryAfter)
+        let (session, gate) = try await startWithFirstFileWaiting(fixture, queue, after: error)
+        #expect(fixture.memory.attempts.count == 2)
+        switch request {
+        case .run: try await session.run()
+        case .retryEndpoints: try await queue.retryEndpoints(of: "a")
+        case .unblockAccount: try await queue.unblockAccount("a")
+        }
+        #expect(try await fixture.memory.attemptsStarted(3).map(\.path.description) == ["1", "2", "1"])
+        gate.open()
+        #expect(try await session.value.state == .completed)
         await queue.shutdown()
     }
 

@@ -21,7 +21,7 @@ import TransferKit
         #expect(abs(rate - 2_900 / 2) < 1e-6)
     }
 
-    /// The remaining time is unknown until the first burst counts less.
+    /// During the first half second, the first burst distorts the rate, so there is no estimate of the remaining time yet.
     @Test func settlesAfterHalfSecond() {
         var meter = RateMeter()
         for tick in 0..<5 { meter.sample(bytes: 1_000, at: .milliseconds(100 * tick)) }
@@ -101,8 +101,8 @@ import TransferKit
         #expect(stalls(&watch, file, .seconds(301)))
     }
 
-    /// A resumed attempt, whose bytes were all sent before, begins with small requests. The response timeout applies only if the transport reports
-    /// that it waits.
+    /// A resumed attempt, whose bytes were all sent before, begins with small requests. The response timeout applies only if the
+    /// transport reports that it waits.
     @Test(arguments: [true, false]) func responseTimeoutDoesNotApplyToFirstRequestOfCompleteFile(reportsWaiting: Bool) {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 2 << 20)
         var watch = watch(file)

@@ -13,7 +13,7 @@ struct PacedTraffic {
         var read = 65_536
         /// The rate of the network in bytes per second.
         var network = 4_294_967_296.0
-        /// How late the transport may be: the maximum time between the end of the pacer's delay and the next request, in milliseconds.
+        /// The maximum time in milliseconds by which a transport's next request comes after the end of the pacer's delay.
         var lateness = 3.0
         /// The seconds from a refusal until the next request, regardless of the pacer's delay; nil to respect this delay.
         var impatience: Double?
@@ -94,7 +94,7 @@ struct PacedTraffic {
 }
 
 extension PacedTraffic {
-    /// The number of bytes granted to the counted files between two times in seconds.
+    /// Returns the number of bytes that the pacer granted to the selected files between two times, in seconds.
     func bytes(of isCounted: (File) -> Bool = { _ in true }, from start: Double, to end: Double) -> Int {
         let slots = Int(start * Double(Self.resolution))..<Int(end * Double(Self.resolution))
         return files.indices.filter { isCounted(files[$0]) }.reduce(0) { sum, file in
@@ -102,7 +102,8 @@ extension PacedTraffic {
         }
     }
 
-    /// The smallest and the largest number of bytes granted in any period of ten seconds, as fractions of the permitted number.
+    /// Returns the smallest and the largest number of bytes that the pacer granted to the selected files in any period of ten seconds, as
+    /// fractions of the number that the rate permits.
     func extremes(rate: Int64, from start: Double = 0, of isCounted: (File) -> Bool = { _ in true }) -> ClosedRange<Double> {
         let window = 10 * Self.resolution
         let first = Int(start * Double(Self.resolution))

@@ -10,10 +10,10 @@ import TransportTesting
 @Suite struct TimetableTests {
     private typealias Rule = BandwidthTimetable.Rule
 
-    /// A time in UTC.
+    /// Returns the date of a text in ISO 8601 without a time zone, which is in UTC.
     private static func date(_ text: String) throws -> Date { try Date("\(text)Z", strategy: .iso8601) }
 
-    /// The offset of Central European Time in the year 2026. The clocks change at 01:00 UTC.
+    /// Returns the offset of the local time in Berlin from UTC in the year 2026, in seconds. The clocks change at 01:00 UTC.
     private static func berlin(_ date: Date) -> Int {
         let summer = 1_774_746_000.0..<1_792_890_000.0
         return summer.contains(date.timeIntervalSince1970) ? 7_200 : 3_600
@@ -42,7 +42,8 @@ import TransportTesting
 
     @Test func rulesFollowDaylightSaving() throws {
         let timetable = BandwidthTimetable([Rule(days: [.sunday], start: 150, end: 240, rateLimit: 100)])
-        // On 29 March, 02:00 to 03:00 does not exist: the rule begins at 03:00, which is 01:00 UTC. On 25 October, the hour from 02:00 occurs twice.
+        // On 29 March, the time from 02:00 to 03:00 does not exist: the rule begins at 03:00, which is 01:00 UTC. On 25 October, the hour
+        // from 02:00 occurs twice.
         let cases: [(String, Int64?)] = [
             ("2026-03-29T00:59:59", 7), ("2026-03-29T01:00:00", 100), ("2026-03-29T01:59:59", 100), ("2026-03-29T02:00:00", 7),
             ("2026-10-25T00:29:59", 7), ("2026-10-25T00:30:00", 100), ("2026-10-25T00:59:59", 100), ("2026-10-25T01:00:00", 7),
@@ -51,7 +52,7 @@ import TransportTesting
         for (time, expected) in cases { #expect(try Self.limit(timetable, time) == expected, "\(time)") }
     }
 
-    /// Asks for an allowance in each second of two days with a change of the clocks, and compares it with the limit at that second.
+    /// Requests an allowance in each second of two days with a change of the clocks, and compares it with the limit at that second.
     @Test(arguments: ["2026-03-28T12:00:00", "2026-10-24T12:00:00"]) func pacerFollowsEachSecond(start: String) throws {
         let timetable = BandwidthTimetable([
             Rule(days: [.sunday], start: 150, end: 240, rateLimit: 1_000), Rule(start: 1_200, end: 90, rateLimit: 2_000),

@@ -1,12 +1,12 @@
 import Testing
 import TransferKit
 
-/// A feed whose files are added while it reads them.
+/// A feed of a session's files, to which the expansion of a folder adds files while the feed reads them.
 @Suite struct FileFeedTests {
     /// A page without files, after which the session has no more files.
     private let lastPage = FilePage(end: 3, isLast: true)
 
-    /// The end of the expansion, or its last files, can come after the reading of a page began. This page may lack files.
+    /// While the feed reads a page, the expansion can add files or end. The page may lack these files, so the feed reads again.
     @Test(arguments: [false, true]) func readsAgainIfFilesWereAddedDuringReading(_ growsFirst: Bool) {
         var feed = FileFeed()
         feed.beginGrowing()

@@ -30,8 +30,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// If the transport reports that the server records each file, the next file starts only after the store has recorded the previous
-    /// file's completion.
+    /// The transport reports that the server keeps a record of each file. The next file then starts only after the queue has stored the
+    /// completion of the previous file.
     @Test func nextFileStartsAfterCompletionOfPreviousFileIsStored() async throws {
         let transport = RecordedTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 1), transport: transport)
@@ -244,8 +244,8 @@ private final class InstantTransport: Transport {
     func shutdown() async {}
 }
 
-/// A transport that reports each file as recorded by the server. For each attempt, it remembers how many files the store counts as
-/// completed.
+/// A transport that reports a record of each file on the server. At each attempt, it reads how many files are completed according to the
+/// store.
 private final class RecordedTransport: Transport {
     let id: TransportID = "memory"
     let store = Locked<QueueStore?>(nil)

@@ -20,14 +20,17 @@ import TransportTesting
         private let hangsInShutdown: Bool
         /// The bytes that each hanging attempt reports before it hangs.
         private let progress: (sent: Int64, confirmed: Int64)
+        /// The error that each hanging attempt throws after ``release()``; nil if the attempts succeed.
+        private let failure: TransferError?
 
         init(
             _ memory: MemoryTransport, hangsInShutdown: Bool = false, progress: (sent: Int64, confirmed: Int64) = (0, 0),
-            isHung: @escaping @Sendable (String) -> Bool
+            failure: TransferError? = nil, isHung: @escaping @Sendable (String) -> Bool
         ) {
             self.memory = memory
             self.hangsInShutdown = hangsInShutdown
             self.progress = progress
+            self.failure = failure
             self.isHung = isHung
         }
 
@@ -38,6 +41,7 @@ import TransportTesting
             if progress.confirmed > 0 { try await reporter.save(Checkpoint(data: Data("part".utf8), confirmed: progress.confirmed)) }
             reporter.report(sent: progress.sent, confirmed: progress.confirmed)
             await hang()
+            if let failure { throw failure }
             let size = try attempt.source.size
             reporter.report(sent: size, confirmed: size)
             return TransferReceipt(bytes: size)
@@ -126,7 +130,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An earlier withdrawal would let another queue send the same file at the same time.
+    /// A withdrawal removes a session from this queue, so that another queue can continue it. Before the run has ended, both queues could
+    /// send the same file.
     @Test func sessionIsNotWithdrawnBeforeItsRunHasEnded() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }
@@ -301,5 +306,34 @@ import TransportTesting
             await queue.shutdown()
         }
         gate.open(1)
+    }
+
+    /// The disk of one folder does not respond. Another file fails, and the session with it.
+    @Test func failedSessionDoesNotWaitForHungFolder() async throws {
+        let fixture = try QueueFixture()
+        let tree = try FolderTree(fixture.folder.path.appending("tree"))
+        try tree.file("inner/1")
+        let gate = ThreadGate()
+        let root = tree.root
+        let transport = HangingTransport(fixture.memory, failure: TransferError(.permanent, .rejected, "No.")) { $0 == "1" }
+        let queue = try await fixture.open(transports: [transport], localReadObserver: { if $0 == root { gate.block() } })
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(
+            .upload([try fixture.folder.file("1", size: 10_000), root], to: "a", options: SessionOptions(onItemFailure: .failSession)))
+        let other = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.start()
+        await gate.waitForBlockedThreads(1)
+        await transport.waitForHangingAttempts()
+        transport.release()
+        await fixture.clock.waitForSleep(of: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        await #expect(throws: TransferError.self) { try await session.value }
+        #expect(try await session.status.error?.message == "No.")
+        #expect(try await other.value.state == .completed, "the slot is free")
+        try await session.retry()
+        #expect(try await session.status.why == .lastRunNotEnded)
+        gate.open(2)
+        #expect(try await session.value.state == .completed)
+        await queue.shutdown()
     }
 }

@@ -18,11 +18,11 @@ struct SimulatedPath: Sendable {
     var overload = Int.max
 
     struct Result {
-        /// When files were completed, in seconds.
+        /// The times at which files were completed, in seconds.
         var completed: [Double] = []
-        /// When files were refused, in seconds.
+        /// The times at which the server refused files, in seconds.
         var refused: [Double] = []
-        /// The limit at the end.
+        /// The number of files that may be in flight at the end.
         var limit = 0
 
         func rate(from start: Double, to end: Double) -> Double {
@@ -30,7 +30,7 @@ struct SimulatedPath: Sendable {
         }
     }
 
-    /// The rate of the best number that never changes, in files per second.
+    /// The highest rate with a fixed number of files in flight, in files per second.
     var bestFixedRate: Double {
         let numbers = [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64]
         return numbers.map { transfer(for: 12, fixed: $0).rate(from: 2, to: 12) }.max() ?? 0

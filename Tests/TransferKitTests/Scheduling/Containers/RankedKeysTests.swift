@@ -82,7 +82,7 @@ import TransferKit
                 return key
             }
         }
-        // Twice the binary logarithm of the number of keys, and the key itself and the last key.
+        // An insertion reads at most 40 ranks: twice the binary logarithm of the number of keys, with the new key and the last key.
         #expect(lookUps <= count * 40 && keys.largestPart <= 1_024, "\(lookUps)")
         lookUps = 0
         for number in 0..<count {
@@ -136,8 +136,8 @@ import TransferKit
         #expect(reads <= 3 * 20, "Each operation reads about log2(100,000) ranks.")
     }
 
-    /// A group call such as `runNext` for all sessions places each session before or after all earlier ones. Opening a store with such sessions,
-    /// and stopping them, does the same.
+    /// A group call such as `runNext` for all sessions inserts each session before or after all earlier ones. The same happens when a
+    /// store with such sessions is opened, or when they are stopped.
     @Test(arguments: [true, false]) func insertionsAtOneEndReadFewRanks(isFront: Bool) {
         var keys = RankedKeys()
         var reads = 0

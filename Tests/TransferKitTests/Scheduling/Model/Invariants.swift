@@ -35,7 +35,7 @@ enum Invariants {
 }
 
 extension Observation {
-    /// The number of runs in progress, for one account or for all.
+    /// Returns the number of runs in progress of one account, or of all accounts if `account` is nil.
     fileprivate func runs(of account: String?) -> Int {
         account.map { runs[$0] ?? 0 } ?? runs.values.reduce(0, +)
     }

@@ -126,7 +126,7 @@ struct ModelledScheduler {
         return remote.firstInconsistency(with: scheduler, endingSessions: Set(removed))
     }
 
-    /// A contradiction between the number of remaining sessions and the state of a started queue; nil if they agree.
+    /// Returns a contradiction between the number of remaining sessions and the state of a started queue; nil if they agree.
     func remainingError(at now: DualInstant) -> String? {
         let (remaining, status) = (scheduler.remaining(at: now), scheduler.status(at: now))
         guard status.mode != .running || (remaining == 0) == status.isIdle else {

@@ -17,12 +17,12 @@ struct Observation: Equatable {
     var mode: String
     var isIdle: Bool
     var orderRevision: UInt64
-    /// In the order of the queue; then the drafts, in the order in which they were saved.
+    /// The sessions in the order of the queue, followed by the drafts in the order in which they were saved.
     var sessions: [Session]
     /// The number of runs in progress for each account, including the runs of removed sessions.
     var runs: [String: Int]
 
-    /// The first difference between two observations, as text.
+    /// Returns the first difference between two observations, as text.
     func difference(from other: Observation) -> String? {
         if mode != other.mode { return "mode \(mode), expected \(other.mode)" }
         let (ids, otherIDs) = (sessions.map(\.id.testName), other.sessions.map(\.id.testName))
@@ -56,8 +56,8 @@ extension Observation.Session {
         return session
     }
 
-    /// Whether both reasons are the same case with equal values. Ignores errors, and the times until which endpoints are unavailable: other
-    /// tests check these values.
+    /// Returns whether both reasons are the same case with equal values. Ignores errors, and the times until which endpoints are
+    /// unavailable, because other tests check these values.
     func isSameReason(_ expected: WaitReason?) -> Bool {
         switch (why, expected) {
         case (.accountBlocked, .accountBlocked), (.endpointsUnavailable, .endpointsUnavailable), (.noSpace, .noSpace): true

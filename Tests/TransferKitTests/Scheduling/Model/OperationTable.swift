@@ -4,11 +4,11 @@ import TransferKit
 
 /// The specification of the effect of each operation on a session in each state.
 ///
-/// A cell contains the session's state after the operation; if the session has a run, the state after the end of this run. If the call throws
-/// an error, the cell contains the error's code; ✗ stands for `invalidTransition`.
+/// A cell contains the session's state after the operation. If the session has a run, the cell contains the state after the end of this
+/// run. If the call throws an error, the cell contains the error's code; ✗ stands for `invalidTransition`.
 ///
-/// In a cell with two states, the first state applies to a running queue, and the second to a draining or stopped queue. A session whose new
-/// state is `waiting` starts when its turn comes.
+/// In a cell with two states, the first state applies to a running queue, and the second to a draining or stopped queue. A session whose
+/// new state is `waiting` starts when its turn comes.
 enum OperationTable {
     /// The column `ending` is for sessions that were interrupted, but whose run has not ended yet.
     static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed", "draft"]

@@ -7,7 +7,7 @@ import TransferKit
 struct SchedulerFixture {
     private(set) var run: ModelRun
 
-    /// A running queue with the accounts `a` and `b`, one endpoint each.
+    /// Creates a running queue with the accounts `a` and `b`, which have one endpoint each.
     init(limit: Int = 1, isStrict: Bool = false, accountLimit: Int? = nil) throws {
         run = ModelRun(ModelSequence.Settings(isStrict: isStrict, limit: limit))
         for name in ["a", "b"] {

@@ -17,7 +17,7 @@ struct StepGenerator {
         return settings
     }
 
-    /// The first steps, which save the accounts and usually start the queue.
+    /// Returns the first steps, which save the accounts and usually start the queue.
     mutating func opening() -> [ModelStep] {
         var commands = ["a", "b", "c"].map { Command.saveAccount(account($0)) }
         if !oneIn(8) { commands.append(.start) }
@@ -189,7 +189,7 @@ struct StepGenerator {
         }
     }
 
-    /// Sessions that may have left their group, or the queue, since they were looked up.
+    /// Returns sessions that may have left their group, or the queue, since they were looked up.
     private mutating func staleSessions(_ queue: ReferenceQueue) -> SessionTarget {
         let ids = queue.sessions.map(\.id).filter { _ in oneIn(2) } + [SessionID(named: "missing")]
         switch number(0...3) {
@@ -234,7 +234,8 @@ struct StepGenerator {
         }
     }
 
-    /// Replaces an account. The command states the current definition or, usually wrongly, that the account does not exist.
+    /// Returns a command that replaces an account. The command contains the current definition or, usually wrongly, expects no such
+    /// account.
     private mutating func replacement(_ name: String, _ queue: ReferenceQueue) -> Command {
         let present = queue.accounts.first { $0.account.name == name }?.account
         return .replaceAccount(oneIn(3) ? nil : present, with: account(name))

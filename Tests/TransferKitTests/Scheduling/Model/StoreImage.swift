@@ -29,7 +29,7 @@ struct StoreImage {
         }
     }
 
-    /// The sessions with a tag, in order.
+    /// Returns the sessions with a tag, in the order of the queue.
     func sessions(tagged tag: String) -> [SessionID] {
         rows.values.filter { $0.entry.state != .draft && tags[$0.entry.key]?.contains(tag) == true }.sorted {
             $0.entry.rank < $1.entry.rank

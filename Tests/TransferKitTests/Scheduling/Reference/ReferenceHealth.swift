@@ -35,7 +35,7 @@ struct ReferenceHealth {
         return until <= now.uptime && (breaker.probe == nil || breaker.probe == run || breaker.probedUntil <= now.uptime)
     }
 
-    /// The time until which an unavailable endpoint stays unavailable.
+    /// Returns the time until which an unavailable endpoint stays unavailable.
     func unavailable(_ endpoint: Endpoint, at now: DualInstant) -> Duration {
         let busy = busyUntil[host(endpoint)] ?? .zero
         guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return busy }

@@ -168,7 +168,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// Whether the limits allow another run, regardless of the number of slots in use.
+    /// Returns whether the limits allow another run, regardless of the number of slots in use.
     private func mayRunBesideOthers(_ session: ReferenceSession) -> Bool {
         let ofAccount = runsAtWork.count { $0 == session.account }
         return session.run != nil || runsAtWork.count < queueLimit && ofAccount < limit(ofAccount: session.account)
@@ -233,7 +233,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// The number of slots that are in use, or that other sessions with the priority `now` will use.
+    /// Returns the number of slots that are in use, or that other sessions with the priority `now` will use.
     private func claims(among sessions: [ReferenceSession], excluding one: ReferenceSession) -> Int {
         sessions.count { $0.holdsSlot && !$0.freesSlot }
             + sessions.count { $0.id != one.id && $0.startPriority == .now && canStartIfSlotIsFree($0) }

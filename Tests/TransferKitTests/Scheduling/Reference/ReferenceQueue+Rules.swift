@@ -66,8 +66,8 @@ extension ReferenceQueue {
         network == .unconstrained || network == .expensive && session.allowsExpensiveNetwork
     }
 
-    /// Whether the order allows a session to start. A strict queue starts only the first unfinished session, and sessions with the priority
-    /// `now`. While the first unfinished session waits for space, sessions that have already begun may also start.
+    /// Returns whether the order allows a session to start. A strict queue starts only the first unfinished session, and sessions with
+    /// the priority `now`. While the first unfinished session waits for space, sessions that have already begun may also start.
     func isItsTurn(_ session: ReferenceSession) -> Bool {
         guard isStrict, session.startPriority != .now, let first = sessions.first(where: { $0.isUnfinished }) else { return true }
         return first.id == session.id || session.hasBegun && first.state == .waiting && lacksSpace(first)

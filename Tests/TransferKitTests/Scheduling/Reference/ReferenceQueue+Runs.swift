@@ -7,7 +7,7 @@ extension ReferenceQueue {
     /// Starts and stops sessions. Called after each input.
     mutating func schedule(at now: DualInstant) {
         self.now = now
-        // A start time that has passed once no longer counts, even if the clock is set back.
+        // A start time that has passed once no longer delays the session, even if the clock is set back.
         for index in sessions.indices where !isTooEarly(sessions[index]) { sessions[index].notBefore = nil }
         if mode == .draining, let drainDeadline, drainDeadline <= now.uptime { interruptAll() }
         repeat {
@@ -151,8 +151,8 @@ extension ReferenceQueue {
 
     private func isOutage(_ error: TransferError) -> Bool { error.failureClass == .unreachable || error.code == .serverUnavailable }
 
-    /// The delay of a session whose endpoints are all unavailable. It is the time until the first endpoint may be probed, plus 10 s for each session
-    /// that may probe first (at most 290 s). Zero if an endpoint is available, or if the account is blocked.
+    /// Returns the delay of a session whose endpoints are all unavailable: the time until the first endpoint may be probed, plus 10 s for
+    /// each session that may probe first (at most 290 s). Returns zero if an endpoint is available, or if the account is blocked.
     private func delayForOtherProbes(of session: ReferenceSession) -> Duration {
         guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
             let until = usableEndpoints(account).map({ health.unavailable($0, at: now) }).min()

@@ -17,7 +17,7 @@ extension ReferenceQueue {
         return outcome
     }
 
-    /// The visible state at a time.
+    /// Returns the visible state at a time.
     ///
     /// - Parameter withReasons: Whether to determine why sessions wait, which takes most of the time.
     func observation(at now: DualInstant, withReasons: Bool = true) -> Observation {

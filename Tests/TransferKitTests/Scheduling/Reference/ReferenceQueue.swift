@@ -28,7 +28,7 @@ struct ReferenceQueue {
     var scarceSpace: Int64?
     var limit: Int
     var accounts: [ReferenceAccount] = []
-    /// In the order of the queue; then the drafts, in the order in which they were saved.
+    /// The sessions in the order of the queue, followed by the drafts in the order in which they were saved.
     var sessions: [ReferenceSession] = []
     var leftovers: [Leftover] = []
     var health = ReferenceHealth()
@@ -89,7 +89,7 @@ struct ReferenceQueue {
         return index
     }
 
-    /// The queue after the process was killed and another process opened the store.
+    /// Returns the queue after the process was killed and another process opened the store.
     func restarted() -> ReferenceQueue {
         var queue = ReferenceQueue(settings)
         queue.limit = limit
