@@ -55,7 +55,7 @@ def campaign(seed, rounds, seconds, program):
             content, sessions, rescues = content + fleet.bytes, sessions + len(fleet.sessions), rescues + fleet.rescues
             most, outages = max(most, fleet.view.most), outages + fleet.outages
             print(f"{sum(faults.values())} faults so far, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-        # After a fault, members send at most the content since the last checkpoints again. 2 % is for the protocols.
+        # After a fault, members resend at most the content since the last checkpoints. The factor 1.02 covers the protocols' overhead.
         wire = sum(server.relay.up for server in studio.servers.values())
         resend_limit = len(studio.servers) * server_rate * checkpoint_interval
         if wire > content * 1.02 + sum(faults.values()) * resend_limit:

@@ -10,7 +10,7 @@ import time
 
 from studio import Queue, Studio, digest, write_file
 
-python = "/usr/bin/python3"  # has the packages of Debian
+python = "/usr/bin/python3"  # This interpreter has the Python packages of Debian.
 
 # Each call hangs in one round, in turn. `getattr` is the call for stat(2). In the round `all`, the share does not receive any call.
 calls = ["all", "getattr", "open", "read", "readdir"]
@@ -159,7 +159,7 @@ def serve(files, mount, switch):
         def release(self, path, handle):
             os.close(handle)
 
-    # Without caching, so that each call of a program reaches this process.
+    # Disable caching, so that each call of a program reaches this process.
     fusepy.FUSE(Files(), str(mount), foreground=True, attr_timeout=0, entry_timeout=0, direct_io=True, ro=True, use_ino=True)
 
 

@@ -1,6 +1,6 @@
-// A library to preload into a program. When the program calls fsync or fdatasync for certain folders, or for a file or folder below them, the library
-// records the content of the file, or the names in the folder. From these records, `power-loss` restores the folders to a state that they may have
-// after a power failure.
+// A library to preload into a program. When the program calls fsync or fdatasync for certain folders, or for a file or folder below them,
+// the library records the content of the file, or the names in the folder. From these records, `power-loss` restores the folders to a
+// state that they may have after a power failure.
 //
 //   POWERLOSS_ROOTS    the folders whose syncs are recorded, separated by colons
 //   POWERLOSS_RECORDS  the folder for the records: one file for each inode, named after the inode's kind, number and birth time

@@ -20,7 +20,8 @@ class Session:
         self.id = None
         self.parallel = work.draw.choice([None, None, 4])
         self.bytes = 0
-        # The expected final state: "completed"; "removed" or "cancelled" after such a command; "any" if the outcome of a command is unknown.
+        # The expected final state: "completed"; "removed" or "cancelled" after such a command; "any" if the outcome of a command is
+        # unknown.
         self.ends_as = "completed"
 
     def file(self, name, size):
@@ -204,7 +205,8 @@ class Work:
                 complete.setdefault(key, []).append(size)
             elif offset:
                 partial.append((ids[key[:36]], key, offset, size))
-        # Files that were sent in segments may also exist twice: the request that concatenates the segments is repeated if it gets no response.
+        # Files that were sent in segments may also exist twice: TransferKit repeats the request that concatenates the segments if it gets
+        # no response.
         duplicates = [sizes[0] for key, sizes in complete.items() if len(sizes) > 1 and not ids[key[:36]].parallel]
         if sum(len(sizes) - 1 for sizes in complete.values()) > maximum_duplicates * kills or any(size > 1 << 20 for size in duplicates):
             self.studio.anomaly(f"{account} has duplicate files of these sizes after {kills} kills: {duplicates}")

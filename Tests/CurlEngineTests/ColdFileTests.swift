@@ -18,7 +18,7 @@ import TransportSupport
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
         try evict(file.path)
         let server = try ScriptedServer { _, _ in [.answer(204)] }
-        // The buffer is smaller than a read from the disk, so each block that is read is passed to libcurl in several parts.
+        // This buffer is smaller than a block that a reader thread reads, so the engine passes each block to libcurl in several parts.
         var configuration = CurlEngine.Configuration()
         configuration.uploadBufferSize = 64 * 1024
         let engine = CurlEngine(configuration: configuration)

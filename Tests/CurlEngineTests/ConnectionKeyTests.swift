@@ -11,7 +11,7 @@ import TransferCore
         return ConnectionKey(options)
     }
 
-    /// An idle pool keeps its key.
+    /// An idle connection pool keeps its key in memory, so the key must contain no secrets.
     @Test func keysContainNoSecrets() {
         var text = ""
         dump(key(password: "secret of the proxy", passphrase: "secret of the key"), to: &text)

@@ -81,7 +81,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// By default, libcurl would send the request again, and the server might handle it twice.
+    /// If a server closes a reused connection, libcurl by default sends the request again, and the server might handle it twice.
     @Test(arguments: ["POST", "PATCH", "PUT"], [0, 1, 1_000_000])
     func doesNotRepeatRequestOnClosedConnection(method: String, size: Int) async throws {
         let body = TemporaryFile.content(size: size)

@@ -12,7 +12,7 @@ import TransportSupport
     import Glibc
 #endif
 
-/// The resources that many transfers use. Each test runs in its own process, because threads, descriptors and memory are counted for a
+/// The resources that many transfers use. Each test runs in its own process, because the tests measure the threads, descriptors and memory of the
 /// whole process.
 @Suite(.timeLimit(.minutes(30))) struct ResourceTests {
     /// libdispatch ends a process that runs out of descriptors, so the engine opens no connection if only a few are free. The error must
@@ -22,8 +22,8 @@ import TransportSupport
             let server = try OneThreadServer(batchSize: 1)
             let engine = CurlEngine()
             let request = HTTPRequest(method: "GET", url: server.url)
-            // The first request sets up libcurl and OpenSSL, which open and close files. A file that is closed below would leave a low
-            // descriptor free. No server listens on this port, so no connection stays open.
+            // The first request sets up libcurl and OpenSSL, which open and close files. If they closed a file later in this test, a low descriptor
+            // would be free. No server listens on this port, so no connection stays open.
             let unused = HTTPRequest(method: "GET", url: "http://127.0.0.1:1/")
             await #expect(throws: CurlEngineError.self) { try await engine.perform(unused) }
             var limit = rlimit()

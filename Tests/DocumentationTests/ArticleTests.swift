@@ -4,7 +4,7 @@ import Testing
 /// All code in the articles comes from `Articles/` or from the sample of a transport, so it compiles.
 @Suite struct ArticleTests {
     @Test(arguments: Catalog.articles) func codeCompiles(article: String) throws {
-        // Tests/check-samples verifies the lines of manifests.
+        // Tests/check-samples verifies the code blocks with the lines of a package manifest.
         let shown = try Catalog.code(in: article).filter { code in
             try code.first?.hasPrefix(".package(") != true && !Catalog.isInTransportSample(code)
         }
@@ -13,7 +13,7 @@ import Testing
         for (shown, compiled) in zip(shown, compiled) { #expect(shown == compiled) }
     }
 
-    /// Hosts of repositories show articles too, but not the titles of links without a text. Topics need such links.
+    /// Websites that host repositories show a link without a text as it is written. Only the section Topics needs such links.
     @Test(arguments: Catalog.articles) func linksHaveTexts(article: String) throws {
         let text = try String(contentsOf: Catalog.file(of: article), encoding: .utf8).components(separatedBy: "\n## Topics")[0]
         #expect(!text.contains("<doc:"))
@@ -56,7 +56,7 @@ enum Catalog {
         try #require(files[article])
     }
 
-    /// The lines of the table below a heading of an article, without the two lines of its header.
+    /// Returns the lines of the table below a heading of an article, without the two lines of its header.
     static func table(below heading: String, in article: URL) throws -> [String] {
         let text = try String(contentsOf: article, encoding: .utf8)
         let section = try #require(text.components(separatedBy: "## \(heading)\n").dropFirst().first)
@@ -64,7 +64,7 @@ enum Catalog {
         return lines.prefix { $0.hasPrefix("|") }.dropFirst(2).map(String.init)
     }
 
-    /// The Swift code blocks of an article, without blank lines and imports.
+    /// Returns the Swift code blocks of an article, without blank lines and imports.
     static func code(in article: String) throws -> [[String]] {
         let text = try String(contentsOf: file(of: article), encoding: .utf8)
         return text.components(separatedBy: "```swift\n").dropFirst().map { block in
@@ -72,7 +72,7 @@ enum Catalog {
         }
     }
 
-    /// The code sections of an article's file in `Articles/`; empty if the article has no such file.
+    /// Returns the code between the markers in an article's file in `Articles/`; no code if the article has no such file.
     static func compiledCode(of article: String) throws -> [[String]] {
         let file = tests.appending(path: "Articles/\(article).swift")
         guard FileManager.default.fileExists(atPath: file.path) else { return [] }
@@ -83,8 +83,8 @@ enum Catalog {
         }
     }
 
-    /// Whether the sample of a transport contains a block of code, regardless of indentation. Other samples can contain a short block, such as
-    /// `await queue.shutdown()`, by chance.
+    /// Returns whether the sample of a transport contains a block of code, regardless of indentation. Other samples can contain a short
+    /// block, such as `await queue.shutdown()`, by chance.
     static func isInTransportSample(_ block: [String]) throws -> Bool {
         let samples = package.appending(path: "Samples/CustomTransport")
         let wanted = block.map(trimmed)

@@ -28,7 +28,8 @@ import Testing
         rows = try zip(lines, isRow).filter(\.1).map { try Row($0.0) }
     }
 
-    /// Each row names its tests, or states that the feature is not covered or not tested. Each test is a function with `@Test` in the linked file.
+    /// Each row names its tests, or states that the feature is not covered or not tested. Each test is a function with `@Test` in the
+    /// linked file.
     @Test func testsExist() throws {
         #expect(rows.count > 150)
         for row in rows {
@@ -61,7 +62,7 @@ import Testing
         for symbol in parts.flatMap({ spans(of: $0, between: "``") }) { try expectWords(of: symbol) }
     }
 
-    /// The texts between pairs of delimiters.
+    /// Returns the texts between pairs of delimiters.
     private func spans(of text: String, between delimiter: String) -> [String] {
         text.components(separatedBy: delimiter).enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element)
     }

@@ -10,7 +10,8 @@ import Testing
         for (file, blocks) in shown { #expect(blocks == compiled[file], "\(file)") }
     }
 
-    /// The Swift code blocks in the doc comments of each source file, in order, without blank lines. Other files have no entry.
+    /// Returns the Swift code blocks in the doc comments of each source file, in order, without blank lines. A file without code blocks
+    /// has no entry.
     private static func shownCode() throws -> [String: [[String]]] {
         var found: [String: [[String]]] = [:]
         for folder in ["Sources", "Plugins"].map({ Catalog.package.appending(path: $0) }) {
@@ -34,7 +35,7 @@ import Testing
         return found
     }
 
-    /// The code sections of the files in `Comments/`, by the names of the source files whose comments show them.
+    /// Returns the code between the markers in `Comments/`, by the names of the source files whose doc comments contain it.
     private static func compiledCode() throws -> [String: [[String]]] {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Comments")
         var found: [String: [[String]]] = [:]

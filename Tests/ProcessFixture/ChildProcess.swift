@@ -9,8 +9,8 @@ import TransferCore
     package import Darwin
 #endif
 
-/// Starts and reaps child processes with posix_spawn(3) and waitpid(2). Foundation's `Process` is not used, because it crashed in a process with a
-/// thousand descriptors and threads. It also waits until all processes that inherited one of its descriptors have ended.
+/// Starts and reaps child processes with posix_spawn(3) and waitpid(2). It replaces Foundation's `Process`, which crashed in a process with a
+/// thousand descriptors and threads, and which waits until all processes that inherited one of its descriptors have ended.
 package enum ChildProcess {
     /// A lock that delays the start of a program while a new pipe lacks its close-on-exec flags. The value is an unused `Int` instead of
     /// `Void`, because Thread Sanitizer attributes an access to a zero-sized value to the enclosing object.

@@ -155,14 +155,14 @@ struct HandshakeCutTests {
         }
     }
 
-    /// Positions at which an earlier version reported that client and server had no method in common. The first packet of the key exchange is
-    /// incomplete there.
+    /// Positions at which an earlier version of this engine reported that client and server had no method in common. The first packet of the key
+    /// exchange is incomplete there.
     private static let (fromServer, fromClient) = (Array(1_148...1_334), [202, 537])
 
     /// The number of connections that the test breaks at the same time. Most of the time, a connection waits for the server's new process.
     private static let workers = 8
 
-    /// The distance between the tested bytes. A test of each byte (1) takes several minutes. The distance is prime, so that the tested bytes
+    /// The distance between the tested bytes. With a distance of 1, the test takes several minutes. The distance is prime, so that the tested bytes
     /// have each position in blocks of a cipher.
     private static let step = 13
 }

@@ -12,7 +12,7 @@ package enum ServerStep: Sendable {
     case raw(String)
     /// Waits until the client closes the connection or the server is stopped.
     case silence
-    /// Waits until the client closes the connection or the server is stopped, and calls a closure of the test.
+    /// Waits until the client closes the connection or the server is stopped, and then calls a closure of the test.
     case end(@Sendable () -> Void)
     /// Closes the connection normally. The bytes that were sent before still arrive.
     case close
@@ -45,6 +45,8 @@ struct StepPlayer {
         isBodyComplete = !request.isChunked && request.contentLength == 0
     }
 
+    /// Performs the steps in order, until one ends the connection.
+    ///
     /// - Returns: Whether the connection may be reused.
     mutating func play(_ steps: [ServerStep]) -> Bool {
         for step in steps {

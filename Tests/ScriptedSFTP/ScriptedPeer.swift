@@ -15,7 +15,7 @@ package final class ScriptedPeer: SFTPLink {
         /// The bytes after the ID.
         package var body: [UInt8]
 
-        /// The offset and the length of a read request. Its handle must have four bytes.
+        /// The offset and the length, in bytes, of a read request whose handle has four bytes.
         package var range: (offset: Int, count: Int) {
             let numbers = (0..<3).map { index in body.dropFirst(8 + 4 * index).prefix(4).reduce(0) { $0 << 8 | Int($1) } }
             return (numbers[0] << 32 | numbers[1], numbers[2])

@@ -3,7 +3,7 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// The IETF's protocol of the server, as a client such as URLSession uses it.
+/// The server's implementation of the IETF's protocol *Resumable Uploads for HTTP*, used as by a client such as URLSession.
 @Suite struct ResourceTests {
     private static let dialects = LoopbackDialect.allCases.filter { $0 != .tus }
 

@@ -16,9 +16,10 @@ final class ControlFixture: Sendable {
     var remote: RemoteTransferQueue { RemoteTransferQueue(folder: store, timeout: .seconds(60)) }
 
     /// - Parameters:
-    ///   - name: A folder between the temporary folder and the storage folder.
+    ///   - name: The path from the temporary folder to the fixture's folder, which contains the storage folder.
+    ///   - timeout: The time after which the server disconnects a client that sends nothing.
     ///   - requestLimit: The maximum size of a client's request in bytes.
-    ///   - onStopRequest: Called when a client asks the owner to exit.
+    ///   - onStopRequest: Called when a client asks the queue's owner to exit.
     ///   - transport: A replacement for the memory transport, with the same ID.
     ///   - hasBase: Whether the fixture's folder is the queue's base folder.
     init(

@@ -13,22 +13,7 @@ final class RawClient: Sendable {
     private let descriptor: FileDescriptor
 
     init(_ store: FilePath) throws {
-        #if canImport(Glibc)
-            let number = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        #else
-            let number = socket(AF_UNIX, SOCK_STREAM, 0)
-        #endif
-        guard number >= 0 else { throw Errno(rawValue: errno) }
-        descriptor = FileDescriptor(rawValue: number)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: store.appending("control.sock").string.utf8) }
-        let status = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                unsafe connect(number, pointer, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard status == 0 else { throw Errno(rawValue: errno) }
+        descriptor = try RawSocket.client.open(in: store)
     }
 
     deinit { try? descriptor.close() }

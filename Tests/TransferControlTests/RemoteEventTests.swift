@@ -87,7 +87,7 @@ import TransportTesting
         return events
     }
 
-    /// Waits for the end of a session that exists only at the first read.
+    /// Returns the last status of a session that has been removed: each read of its status after the first one fails.
     private func value(after first: SessionStatus, _ events: [QueueEvent]) async throws -> SessionStatus {
         var statuses = [first].makeIterator()
         var remaining = events.makeIterator()
@@ -112,7 +112,7 @@ import TransportTesting
         }
     }
 
-    /// The owner closes the first connection after its greeting, before it responds to the subscription.
+    /// The owner greets the first client, and then closes the connection without a response to the subscription.
     @Test(.timeLimit(.minutes(5))) func subscribesAgainAfterBrokenConnection() async throws {
         try await withScriptedOwner { owner, remote in
             let reader = Task {
@@ -139,8 +139,8 @@ import TransportTesting
             }
             let client = try await owner.subscriber()
             try client.writeAll(ScriptedOwner.greeting)
-            // During this time, the client reads the greeting.
-            try await Task.sleep(for: .milliseconds(200))
+            // Afterwards, the client waits for the response to the subscription.
+            try await owner.sendHeartbeats(to: client)
             reader.cancel()
             await #expect(throws: CancellationError.self) { try await reader.value }
             try client.close()

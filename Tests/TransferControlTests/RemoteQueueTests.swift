@@ -47,7 +47,7 @@ import TransportTesting
         }
     }
 
-    /// A form whose data does not fit into one message arrives unchanged.
+    /// A form arrives unchanged, even if its data is too large for one part of a request.
     @Test(arguments: [5, 1 << 20]) func sendsForms(size: Int) async throws {
         try await ControlFixture.with { fixture in
             let remote = fixture.remote
@@ -231,7 +231,7 @@ import TransportTesting
         }
     }
 
-    /// The client combines several small sessions into one message.
+    /// The client sends small sessions together in one part of a request, and splits large sessions into several parts.
     @Test func addsSessionsOfAnySize() async throws {
         try await ControlFixture.with { fixture in
             let large = try SessionRequest.upload([try fixture.file("large")], to: "a", tags: ["large"])

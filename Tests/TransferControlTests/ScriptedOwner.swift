@@ -14,26 +14,17 @@ final class ScriptedOwner: Sendable {
     static let greeting = HostileClientTests.frame(
         #"{"protocol":"transferkit-control","version":5,"owner":{"processID":1,"role":"application","since":0}}"#)
 
+    /// The size in bytes of the buffer for a connection's unread messages.
+    private static let bufferSize: CInt = 4_096
+    /// The total size in bytes of the messages of ``sendHeartbeats(to:)``: more than the buffers of the connection and of a client hold
+    /// together.
+    private static let sizeOfHeartbeats = 1 << 18
+
     private let listener: FileDescriptor
 
     /// - Parameter store: An existing folder without a control socket.
     init(_ store: FilePath) throws {
-        #if canImport(Glibc)
-            let number = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        #else
-            let number = socket(AF_UNIX, SOCK_STREAM, 0)
-        #endif
-        guard number >= 0 else { throw Errno(rawValue: errno) }
-        listener = FileDescriptor(rawValue: number)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: store.appending("control.sock").string.utf8) }
-        let status = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                unsafe bind(number, pointer, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard status == 0, listen(number, 16) == 0 else { throw Errno(rawValue: errno) }
+        listener = try RawSocket.owner.open(in: store)
     }
 
     deinit { try? listener.close() }
@@ -54,6 +45,8 @@ final class ScriptedOwner: Sendable {
         var waiting = pollfd(fd: listener.rawValue, events: Int16(POLLIN), revents: 0)
         guard unsafe poll(&waiting, 1, 60_000) > 0 else { throw Errno.timedOut }
         let client = FileDescriptor(rawValue: accept(listener.rawValue, nil, nil))
+        var size = bufferSize
+        unsafe setsockopt(client.rawValue, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
         var received: [UInt8] = []
         var bytes = [UInt8](repeating: 0, count: 1 << 12)
         while !String(decoding: received, as: UTF8.self).contains("\"events\"") {
@@ -65,5 +58,17 @@ final class ScriptedOwner: Sendable {
             received += bytes.prefix(count)
         }
         return client
+    }
+
+    /// Sends empty messages, the heartbeats of a connection, on a separate thread. When this method returns, the client has read all
+    /// earlier messages, and waits for the next message that is not empty.
+    ///
+    /// - Parameter client: The connection, as returned by ``subscriber()``.
+    func sendHeartbeats(to client: FileDescriptor) async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            DispatchQueue(label: "scripted-owner").async {
+                continuation.resume(with: Result { _ = try client.writeAll([UInt8](repeating: 0, count: Self.sizeOfHeartbeats)) })
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ import TransferKit
 
 /// The encoding of a list of sessions.
 @Suite struct SessionRowsTests {
-    /// Sessions whose properties all have unusual values.
+    /// Sessions with common property values, and one session whose properties have unusual values.
     private static func sessions() async throws -> [SessionStatus] {
         var sessions: [SessionStatus] = []
         try await ControlFixture.with { fixture in

@@ -34,7 +34,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The server may already have recorded the upload. A repeated form would create a second record.
+    /// The server may already have stored the form. A repeated form would create a second entry.
     @Test(arguments: [(201, "Content-Length: 0\r\n"), (303, "Content-Length: 0\r\nLocation: /done\r\n")])
     func doesNotRepeatForm(status: Int, headers: String) async throws {
         let transfer = try TestTransfer("form", size: 20_000_000) { _, _ in Self.answer(status, headers) }

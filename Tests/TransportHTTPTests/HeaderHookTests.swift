@@ -51,7 +51,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Repeated bytes are not progress. Unless they were reported as activity, a slow upload would seem to stall.
+    /// Repeated bytes are not progress. If the transport did not report them as activity, the queue would consider a slow upload stalled.
     @Test func reportsRepeatedContentAsActivity() async throws {
         let transfer = try Self.transfer("put", size: 5_000_000, Tokens().hook) { _, number in
             [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .read(nil), .answer(number == 0 ? 401 : 201)]

@@ -110,8 +110,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A server may close an idle connection at the moment at which a request reuses it. A `PUT` is sent once more, on a new connection. A form
-    /// is not, because the server may have handled it.
+    /// A server may close an idle connection at the moment at which a request reuses it. The transport sends a `PUT` once more, on a new
+    /// connection. It does not repeat a form, because the server may have handled the first one.
     @Test(arguments: [0, 1, 100_000], [ServerStep.close, .reset])
     func repeatsPutAfterIdleConnectionCloses(size: Int, end: ServerStep) async throws {
         for mode in ["put", "form"] {

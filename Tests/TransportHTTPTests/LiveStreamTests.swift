@@ -97,7 +97,7 @@ import TransportSupport
         #expect(isComplete.withLock { $0 } == !fails)
     }
 
-    /// Another client removed the folder. Until its first bytes are released, the stream can be sent again.
+    /// Another client removed the folder. Until the queue releases the stream's first bytes, the transport can send the stream again.
     @Test func sendsStreamAgainAfterCreatingFolder() async throws {
         let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
         let statuses = [201, 409, 201, 201]
@@ -194,7 +194,7 @@ import TransportSupport
         await stream.transfer.end()
     }
 
-    /// A stream that can't be sent again fails with the server's response, even if another request would be repeated.
+    /// A stream that can't be sent again fails with the server's response, even if the transport would repeat another request after this response.
     @Test(arguments: [400, 401]) func longStreamFailsWithResponse(status: Int) async throws {
         let size = 2 * Self.releaseInterval
         let recorder = Recorder()

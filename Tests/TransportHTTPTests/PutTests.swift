@@ -54,7 +54,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Otherwise, of the files `a/x` and `b/x`, only one would remain on the server.
+    /// If the transport accepted such names, the file `b/x` would replace `a/x` on the server.
     @Test func addressWithNameRejectsFilesInFolders() async throws {
         var transfer = try TestTransfer("put", "/in/{name}", size: 1, answers: [[.answer(200)]])
         transfer.remotePath = "a/x"

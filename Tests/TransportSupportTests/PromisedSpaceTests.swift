@@ -32,7 +32,7 @@ struct PromisedSpaceTests {
         let error = await #expect(throws: TransferError.self) { try await open("2", size: 2 * Self.unit, free: 3 * Self.unit) }
         #expect(error?.failureClass == .noSpace && error?.code == .diskFull)
         #expect(error?.message.contains("other downloads need") == true, "\(error?.message ?? "")")
-        // A file that fits next to the first one begins.
+        // A download that fits on the disk beside the first one begins.
         _ = try await open("3", size: Self.unit / 2, free: 3 * Self.unit)
         withExtendedLifetime(first) {}
         first = nil

@@ -49,7 +49,8 @@ import Testing
         }
     }
 
-    /// The scheme `rufh` selects the IETF's protocol, for new and for changed endpoints. A setting takes precedence.
+    /// The scheme `rufh` selects the IETF's protocol for resumable uploads, for new and for changed endpoints. The setting `dialect`
+    /// takes precedence over the scheme.
     @Test func schemeSelectsProtocol() async throws {
         let program = try TransferQ()
         func settings() async throws -> [[String: String]] {

@@ -8,7 +8,7 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// Two items with the same remote name are rejected if one of them would be lost.
+/// The queue rejects two items with the same remote name if one of their files would be lost.
 @Suite struct NameClashTests {
     private let folder: TemporaryFolder
 
@@ -116,7 +116,7 @@ import TransportTUS
         let stills = ["one/stills", "one/../one/stills"].map { TransferItem(folder.path.pushing(FilePath($0))) }
         #expect(try await rejection(queue, stills) == nil)
         #expect(try await rejection(queue, [stills[0], TransferItem(try file("three/stills"))]) != nil)
-        // A file inside a folder, named as the folder would name it, is the same file.
+        // The folder already gives this remote name to the file, so both items refer to the same file.
         #expect(
             try await rejection(queue, [stills[0], TransferItem(folder.path.pushing("one/stills/1"), as: RemotePath("stills/1"))]) == nil)
         // Names that only begin with the same letters are not inside each other.
@@ -152,7 +152,7 @@ import TransportTUS
             let message = try await rejection(queue, items, options)
             #expect((message != nil) == isRejected, "\(message ?? "")")
             for word in words + ["one.example", "remote name"] { #expect(message?.contains(word) ?? true, "\(message ?? "")") }
-            // The names of items that are added later are compared, too.
+            // The queue also compares the names of items that are added later.
             let session = try await queue.enqueue(.upload(items: [items[0]], to: "a", options: options))
             if isRejected {
                 await #expect(throws: QueueError.self) { try await queue.addItems([items[1]], to: .id(session.id)) }

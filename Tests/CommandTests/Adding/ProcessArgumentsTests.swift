@@ -22,7 +22,7 @@ import TransferCommands
         #expect(ProcessArguments.split(Array(line.utf8)).map { String(decoding: $0, as: UTF8.self) } == words)
     }
 
-    /// The dynamic loader can start a program, and passes only the words after its own options (ld.so(8)).
+    /// If the dynamic loader started the program, the command line begins with the loader and its options (ld.so(8)).
     @Test(arguments: [
         ("ld.so\0./transferq\0list\0", "./transferq\0list\0", "./transferq\0list\0"),
         ("ld.so\0--library-path\0lib\0./transferq\0", "./transferq\0", "./transferq\0"),

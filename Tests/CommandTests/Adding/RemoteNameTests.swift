@@ -144,7 +144,7 @@ import TransferCore
         #expect(try await program.run(["add", "place", "one/reel"] + options).status == 0)
     }
 
-    /// A trailing slash means a folder.
+    /// A remote name with a trailing slash is a folder, which not every endpoint can list.
     @Test(
         arguments: [
             (["https://one.example/"], "sub/", "The transport \"tus\" can't list folders"),
@@ -250,7 +250,7 @@ import TransferCore
         #expect(try await program.run(["add", "place", "one/reel"] + url).status == 0)
     }
 
-    /// Numbers are stored exactly as written.
+    /// The queue stores a context exactly as written, including the digits of its numbers.
     @Test(arguments: ["1.0", "1.50", "123456789012345678901234567890", "{\"a\":1.50, \"b\":1e5,\"a\":-0}", "[ 1 ]"])
     func preservesContexts(context: String) async throws {
         let program = try program()

@@ -18,7 +18,7 @@ import Testing
         for selected in [[ids[0]], ids] {
             let refused = try await program.run([operation] + selected)
             #expect(refused.status == 4 && refused.output == "", "\(refused.testDescription)")
-            // No other text follows a command, which the user can copy.
+            // The suggested command ends its line, so that the user can copy it.
             for id in selected { #expect(refused.diagnostics.contains("\(advice) \(id.prefix(8))\n"), "\(refused.diagnostics)") }
         }
     }
@@ -40,7 +40,7 @@ import Testing
         #expect(try await program.succeed(["now", id, "-q"]).diagnostics == "")
     }
 
-    /// A command that changes nothing reports this.
+    /// A command that selects no session reports this.
     @Test func saysThatNoSessionMatches() async throws {
         let program = try TransferQ()
         for command in [

@@ -10,7 +10,8 @@ import Testing
 
 /// Processes that hold secrets hide their memory from other processes of the same user.
 @Suite(.enabled(if: geteuid() == 0, "Requires root to act as another user")) struct MemoryProtectionTests {
-    /// A storage folder of another user. Tests run commands as this user. Uses a socket path that is longer than a socket address allows (unix(7)).
+    /// A storage folder of another user, as whom the tests run commands. The path of its control socket is longer than a socket address
+    /// allows (unix(7)).
     private struct OtherUser {
         let program: TransferQ
         private let store: FilePath

@@ -17,9 +17,9 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
         try Data(repeating: 7, count: 100_000).write(to: URL(filePath: folder.path.appending("file").string))
     }
 
-    /// Runs a script in a new network namespace without routes. `t` runs `transferq` with a storage folder, `field` prints a field of the session,
-    /// and `far` waits until the session waits for an attempt that is at least some seconds away, and prints the time of this attempt. `imitate`
-    /// replaces `busctl`, or another program, by a script.
+    /// Runs a script in a new network namespace without routes. `t` runs `transferq` with a storage folder, `field` prints a field of the
+    /// session, and `far` waits until the session waits for an attempt that is at least some seconds away, and prints the time of this
+    /// attempt. `imitate` replaces `busctl`, or another program, by a script.
     private func run(_ script: String) async throws -> [String] {
         let (transferq, server) = (TransferQ.executable, TransferQ.executable.removingLastComponent().appending("tus-loopback"))
         let words = ["--net", "--mount", "bash", "-c", Self.prelude + script, "test", transferq.string, server.string, folder.path.string]

@@ -16,7 +16,7 @@ import Testing
         for (alone, owned) in zip(alone, owned) { #expect(alone == owned) }
     }
 
-    /// The output of all commands, without values that differ between any two queues.
+    /// Returns the output of all commands, with placeholders for values that differ between any two queues.
     private func transcript(of owner: Owner?) async throws -> [String] {
         let program = try TransferQ()
         var run: RunningQueue?

@@ -106,7 +106,7 @@ import TransferKit
             #expect(full.diagnostics.contains(#/The disk of the storage folder has [\d.]+ [KMGT]iB left/#), "\(full.testDescription)")
             let why = try await program.run("run")
             #expect(why.diagnostics.contains(advice), "\(why.testDescription)")
-            // The minimum of one run.
+            // The option changes the minimum only for this run.
             try await program.succeed("run", "--progress", "none", "--min-free", "1K")
             #expect(try studio.hasArrived("a"))
             #expect(try await program.succeed("queue", "status", "--json").objects().first?["minFree"] as? Int == 900 << 40)
@@ -123,7 +123,7 @@ import TransferKit
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 1)
     }
 
-    /// An unknown option is a better explanation than "There is nothing to set."
+    /// For a misspelt option, the error suggests the nearest option. It does not report that there is nothing to set.
     @Test func namesNearestOption() async throws {
         let result = try await TransferQ().run("queue", "set", "--max-sesions", "2")
         #expect(result.status == 2 && result.diagnostics.contains("--max-sessions"), "\(result.testDescription)")

@@ -54,7 +54,8 @@ import TransferKit
         #expect(lines[0].contains("ACCOUNT") == (columns == 200), "\(lines)")
     }
 
-    /// Scripts get the whole reason. A terminal gets the part that differs between sessions.
+    /// Without a terminal, the list has the whole message. On a terminal, the list omits the start of the message, which names the
+    /// server.
     @Test(arguments: [80, 100] as [UInt16]) func listShowsReasonOfFailure(columns: UInt16) async throws {
         try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
             let program = studio.program
@@ -242,7 +243,8 @@ import TransferKit
         #expect(try await listed(program) == [ids[1]] + ids[3...])
     }
 
-    /// The parser would use the last value, and so select other sessions than the user expects.
+    /// Without this check, the argument parser would use only the last value, and the command would select sessions that the user does
+    /// not expect.
     @Test(arguments: [
         ["set", "--tag", "many", "--tag=last", "--rate", "1K"], ["list", "--tag", "many", "--tag", "last"],
         ["remove", "--tag", "many", "--tag", "last"], ["hold", "--account", "one", "--account", "two"],

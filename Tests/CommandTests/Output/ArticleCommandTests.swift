@@ -15,7 +15,7 @@ import TransferCommands
         #expect(count > 50)
     }
 
-    /// The words of each `transferq` command in a code block, with the name of the file that contains it.
+    /// Returns the words of each `transferq` command in a code block, with the name of the file that contains the block.
     private static func commands() throws -> [(text: String, words: [String])] {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -41,7 +41,7 @@ import TransferCommands
         }
     }
 
-    /// Splits a command as a shell would, up to an operator or a comment. A variable becomes a 1.
+    /// Splits a command as a shell would, up to an operator or a comment. Replaces each variable with 1.
     private static func words(of command: Substring) -> [String] {
         var (words, word, quote) = ([String](), String?.none, Character?.none)
         for character in command {

@@ -4,7 +4,7 @@ import TUSLoopback
 import Testing
 import TransferKit
 
-/// Shell completion.
+/// Tests of the completions for bash, zsh and fish.
 @Suite(.serialized) struct CompletionTests {
     @Test(arguments: ["bash", "zsh", "fish"])
     func generatesScriptForEachShell(shell: String) async throws {

@@ -11,7 +11,7 @@ import Testing
 
 /// Each message of the program about a common failure has a row in *Troubleshooting*, in the section that `why` names.
 @Suite(.serialized) struct TroubleshootingRowTests {
-    /// The texts in the rows of each section, in their order in a message.
+    /// Returns the texts of each table row in each section. A message that a row describes contains the texts in this order.
     private static func rows() throws -> [String: [[String]]] {
         let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/Troubleshooting.md", encoding: .utf8)
         let sections = article.components(separatedBy: "\n## ").dropFirst().map { section in
@@ -25,7 +25,7 @@ import Testing
         return Dictionary(uniqueKeysWithValues: sections)
     }
 
-    /// Whether a message contains all texts in their order.
+    /// Returns whether a message contains all texts in their order.
     private static func contains(_ message: String, _ texts: [String]) -> Bool {
         var rest = message[...]
         for text in texts {
@@ -49,7 +49,7 @@ import Testing
 
     /// Adds an upload to an endpoint at a port.
     ///
-    /// - Parameter start: The start of the endpoint's address.
+    /// - Parameter start: The part of the endpoint's address before the host, for example `http+put://`.
     private static func upload(_ start: String, _ port: UInt16) async throws -> (TransferQ, id: String) {
         let program = try TransferQ()
         try program.folder.file("a", size: 1)

@@ -34,7 +34,7 @@ import Testing
 
     /// The newest version in the changelog is the program's version. Its heading has the date of the release, or `unreleased`.
     @Test func changelogDescribesThisVersion() async throws {
-        // Tests/CommandTests/Output/VersionTests.swift
+        // This file is in Tests/CommandTests/Output, four levels below the package folder.
         let package = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
         let changelog = try String(contentsOf: package.appending(path: ".github/CHANGELOG.md"), encoding: .utf8)
         let headings = changelog.split(separator: "\n").filter { $0.hasPrefix("## ") && $0 != "## Unreleased" }

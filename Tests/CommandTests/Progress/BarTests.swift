@@ -18,7 +18,7 @@ import Testing
             program.environment = ["TERM": "xterm", "NO_COLOR": hasColor ? "" : "1"]
             try program.folder.file("a", size: 1 << 20)
             try program.folder.file("b", size: 1 << 20)
-            // Each transfer takes about a second, so that bars are drawn several times, half of them with the remaining time.
+            // Each transfer takes about a second, so that the bars are drawn several times, also after the remaining time is known.
             let ids = try await program.succeed("add", "studio", "a", "b", "--each", "--rate", "1M").lines
             let terminal = try PseudoTerminal(columns: columns)
             let result = try await program.start(["run"], diagnostics: terminal.terminal).result()
@@ -33,7 +33,7 @@ import Testing
             // The bars of all lines begin in the same column.
             #expect(Set(bars.map { $0.prefix { $0 != "[" }.count }).count == 1, "\(bars)")
             #expect(columns == 40 || bars.contains { $0.contains("iB/s") && $0.contains("1/2") })
-            // The remaining time is the most important detail.
+            // A narrow display has the remaining time, too.
             #expect(bars.contains { $0.contains(/\s\d+:\d\d/) }, "\(bars)")
             #expect(bars.contains { $0.contains("1/2 sessions") && $0.contains(" left ") } == (columns == 200), "\(bars)")
             // The bars are erased at the end.

@@ -45,7 +45,7 @@ import TransferKit
         #expect(total.fraction == 0.5)
     }
 
-    /// The fast session hides the slow one in the sum of the rates.
+    /// The sum of the rates alone suggests a shorter time than the slow session needs.
     @Test func totalTakesAtLeastAsLongAsEachSession() {
         let (fast, slow) = (
             SessionStatistics(bytesTotal: 1_000, rate: 100, secondsRemaining: 10),

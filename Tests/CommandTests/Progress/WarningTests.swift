@@ -57,7 +57,7 @@ import Testing
         #expect(found.allSatisfy { $0.contains("After fixing this: transferq account unblock ") }, "\(lines)")
     }
 
-    /// A failed upload leaves content on the server. The user is shown how to resume or remove it.
+    /// A failed upload leaves content on the server. `show` prints how to resume or remove this content.
     @Test func showsUnfinishedContentOfFailedItem() async throws {
         let server = try ScriptedServer { request, _ in
             switch request.method {

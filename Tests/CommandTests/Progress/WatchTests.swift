@@ -48,11 +48,11 @@ import TransferKit
             #expect(text.lines.contains { $0.contains("completed  \(ids[1].prefix(8)) b") })
             #expect(text.lines.contains { $0.contains("moved      \(ids[1].prefix(8)) b from index 1 to 0") })
             #expect(text.lines.contains { $0.contains("added      2 sessions at index 0") })
-            // The steps of a run don't count as lines.
+            // `--tail` counts only printed events. The steps of a run are not among them.
             for tail in [0, 1, 3] { #expect(try await program.succeed("watch", "--tail", "\(tail)").lines == text.lines.suffix(tail)) }
             let filtered = try await program.succeed("watch", "--json", "--event", "completed", "--tail", "1").objects()
             #expect(filtered.map { $0["id"] as? String } == [ids[0]])
-            // The steps of a run are for programs, which read JSON, and for developers.
+            // Without --verbose, the text omits the steps of a run, such as `willActivate`.
             #expect(!text.output.contains("Activate") && !text.output.contains("Running"), "\(text.output)")
             let verbose = try await program.succeed("watch", "--verbose")
             #expect(verbose.lines.count == events.count && verbose.output.contains("willActivate"))

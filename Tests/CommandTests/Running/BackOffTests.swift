@@ -10,7 +10,7 @@ import Testing
 
 /// All commands report an endpoint that failed too often or asked to back off, with the time of the next attempt.
 @Suite(.serialized) struct BackOffTests {
-    /// What the commands print while all sessions wait for an endpoint.
+    /// The outputs of the commands while all sessions wait for an endpoint.
     private struct Outputs {
         var accounts: [String] = []
         var account = ""
@@ -20,9 +20,9 @@ import Testing
         var watch: [String] = []
     }
 
-    /// Runs three sessions of an endpoint that does not work.
+    /// Runs three sessions with an endpoint that does not work, and returns the outputs of the commands.
     ///
-    /// - Parameter hasProbes: Whether the queue soon attempts a transfer again.
+    /// - Parameter hasProbes: Whether the queue soon tries the endpoint again, so that `watch` prints another wait.
     private func outputs(_ address: String, hasProbes: Bool) async throws -> Outputs {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", address)
@@ -33,7 +33,7 @@ import Testing
         repeat { outputs.accounts = try await program.succeed("account", "list").lines } while !outputs.accounts[1].contains(" retries in ")
         let watching = try program.start(["watch", "--since", "now"])
         outputs.account = try await program.succeed("account", "show", "studio").output
-        // In between, a session runs for a moment, when it tries the endpoint again.
+        // While a session tries the endpoint again, its state is running for a moment.
         repeat { outputs.list = try await program.succeed("list").lines } while outputs.list.contains { $0.contains(" running ") }
         for id in ids {
             var why: String
@@ -63,7 +63,7 @@ import Testing
         #expect(seen.why.allSatisfy { $0.contains(#/ is due (in \d+ s|now)\./#) && $0.contains(reason) }, "\(seen.why)")
         let waits = [seen.watch.last, seen.run.last { $0.hasPrefix("waiting ") }].compactMap(\.self)
         #expect(waits.count == 2 && waits.allSatisfy { $0.contains(#/: retries in \d+ s: Cannot reach /#) }, "\(waits)")
-        // The times of a wait are computed again for each event, and differ slightly.
+        // The time of the next attempt differs slightly at each event. The run does not repeat a line that looks the same.
         #expect(!zip(seen.run, seen.run.dropFirst()).contains { $0 == $1 && $0.hasPrefix("waiting ") }, "\(seen.run)")
     }
 

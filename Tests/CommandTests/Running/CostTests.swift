@@ -5,9 +5,9 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// What one small file costs `transferq run`, counted in units that depend little on the speed of the machine. The limits are about 1.5 times
-/// the counts of a debug build on an idle machine, because on a busy one, fewer files share a commit. If a change needs more, find out why
-/// before you raise a limit.
+/// The cost of one small file in `transferq run`, in counts that depend little on the speed of the machine. The limits are about 1.5
+/// times the counts of a debug build on an idle machine, because fewer files share a commit on a busy machine. If a change needs more,
+/// find out why before you raise a limit.
 ///
 /// `Tests/Benchmarks/run --check` runs only this suite.
 @Suite(.timeLimit(.minutes(10))) struct CostTests {
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    /// The counts of a run that uploads new files.
+    /// Runs an upload of new files, and returns its counts.
     private func counts(_ account: [String], files: Int) async throws -> [String: Double] {
         var program = try TransferQ()
         program.environment = ["SSH_AUTH_SOCK": ""]

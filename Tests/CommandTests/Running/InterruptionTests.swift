@@ -61,7 +61,7 @@ import TransferKit
         _ = try await terminal.finish()
     }
 
-    /// Without its storage folder, the queue can't store that it stops.
+    /// Without its storage folder, the queue can't store any change, but the run still stops.
     @Test(.timeLimit(.minutes(10))) func stopsAfterStorageFolderWasDeleted() async throws {
         let closed = try ReservedPort()
         let program = try TransferQ()

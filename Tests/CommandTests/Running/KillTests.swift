@@ -19,8 +19,8 @@ import Testing
             // Stalls the upload at 90 %, so that no run can complete before it is killed, even on a slow machine.
             studio.server.stopContent(at: Int64(Self.size * 9 / 10))
             for round in 1...TransferQ.kills {
-                // One in four runs is killed at the start, and all other runs at a random offset. The upper limit of the offset grows with each
-                // round, up to two thirds of the file.
+                // One in four runs is killed at the start, and all other runs at a random offset. The upper limit of the offset grows
+                // with each round, up to two thirds of the file.
                 let isEarly = Int.random(in: 0..<4) == 0
                 let threshold = Int64.random(in: 0...Int64(Self.size * 2 / 3 * round / TransferQ.kills))
                 try await program.runAndKill(round: round) { _ in isEarly || studio.server.statistics.bytesStored >= threshold }

@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// The server's response is longer than the part of it that is kept by default.
+    /// The server's response is longer than the part that the queue keeps by default.
     @Test func postsFormOfSeveralFiles() async throws {
         let response = String(repeating: "x", count: 5_000)
         let server = try ScriptedServer { _, _ in [.answer(201, body: response)] }

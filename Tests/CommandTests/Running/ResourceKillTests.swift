@@ -2,7 +2,8 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// `KillTests` with the IETF's protocol: the upload's URL is saved while the content of the creation is being sent, so that a killed upload resumes.
+/// Kills of uploads over the IETF's protocol for resumable uploads. The transport saves the upload's URL while the creating request still
+/// sends content, so a killed upload resumes.
 @Suite(.serialized) struct ResourceKillTests {
     private static let size = 40 << 20
 

@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    /// A server that confirms the bytes of a request only at its end does not keep the progress at 0 %.
+    /// The list shows progress even if the server confirms no bytes before the end of a request.
     @Test func listShowsUnconfirmedBytes() async throws {
         let size = 4 << 20
         let server = try ScriptedServer { request, _ in
@@ -165,8 +165,8 @@ import Testing
         #expect(why.contains("/Troubleshooting.md in the repository, \"Servers and networks\"."), "\(why)")
     }
 
-    /// If an account has several endpoints, a change of endpoint is reported. If the first endpoint asked to back off, the line has the time of the next
-    /// attempt there.
+    /// If an account has several endpoints, the run reports a change of endpoint. If the first endpoint asked to back off, the line has
+    /// the time of the next attempt there.
     @Test(arguments: [true, false]) func reportsChangeOfEndpoint(asksToBackOff: Bool) async throws {
         let server = try ScriptedServer { _, _ in [.answer(503, ["Retry-After": "3000"])] }
         defer { server.stop() }

@@ -4,7 +4,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// The output when an account's tus server stops in the middle of a session, and the account's SFTP endpoint, an OpenSSH server, takes over.
+/// The output of a session whose tus server stops. The account's second endpoint, an OpenSSH server, then takes over.
 @Suite(.timeLimit(.minutes(10))) struct SFTPFallbackRunTests {
     @Test func reportsFallback() async throws {
         let ssh = try await SSHServerProcess.start()

@@ -6,8 +6,8 @@ import Testing
 /// `KillTests` with an OpenSSH server: transfers resume from the bytes in the part file.
 @Suite(.timeLimit(.minutes(20))) struct SFTPKillTests {
     private static let size = 160 << 20
-    /// The offset at which transfers stall, so that no run completes before it is killed. A run saves its first checkpoint after at most 64 MiB
-    /// plus the bytes in transit, so each run can reach its first checkpoint before this offset.
+    /// The offset at which transfers stall, so that no run completes before it is killed. A run saves its first checkpoint after at most
+    /// 64 MiB plus the bytes in transit, so each run can reach its first checkpoint before this offset.
     private static let end = 120 << 20
     private static let kills = max(TransferQ.kills / 2, 1)
 

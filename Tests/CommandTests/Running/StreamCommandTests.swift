@@ -36,7 +36,7 @@ import TransferCore
         }
     }
 
-    /// The server receives the first line while the producer waits for this to happen.
+    /// The server receives the first line before the producer writes the second line.
     @Test(arguments: [false, true]) func sendsBytesWhileTheyAreProduced(hasOwner: Bool) async throws {
         let program = try TransferQ()
         let mark = program.folder.path.appending("arrived").string
@@ -253,7 +253,8 @@ import TransferCore
         }
     }
 
-    /// A server that knows the length considers the file complete when the last byte arrives. So this byte must not be sent if the command fails.
+    /// A server that knows the length considers the file complete when the last byte arrives. The queue must not send this byte if the
+    /// command fails.
     @Test func failedCommandWithLengthLeavesNoCompleteFile() async throws {
         try await LoopbackStudio.with { studio in
             let bytes = "head -c 3000000 /dev/zero"

@@ -4,7 +4,7 @@ import ProcessFixture
 import SystemPackage
 import Testing
 
-/// Unreadable sessions are always reported.
+/// The commands report unreadable sessions, which the queue has put into quarantine.
 @Suite struct QuarantineTests {
     /// Returns a program whose queue contains two sessions, the first of which is unreadable.
     private func program() async throws -> (TransferQ, id: String) {

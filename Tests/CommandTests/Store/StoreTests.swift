@@ -36,8 +36,8 @@ import TransferKit
         #expect(try FileManager.default.attributesOfItem(atPath: home.string)[.posixPermissions] as? Int == 0o700)
     }
 
-    /// SQLite maps the index of its write-ahead log into memory, but allocates only one disk block for each page of the index. On a full disk, an
-    /// access to another block of that page would end the process with SIGBUS.
+    /// SQLite maps the index of its write-ahead log into memory, but allocates only one disk block for each page of the index. On a full
+    /// disk, an access to another block of that page would end the process with SIGBUS.
     @Test(arguments: [1_024, 2_048, 4_096]) func reportsFullDisk(blockSize: Int) async throws {
         let program = try TransferQ()
         let script = """

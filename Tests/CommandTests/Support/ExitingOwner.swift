@@ -105,7 +105,7 @@ final class ExitingOwner: Sendable {
         let owner = try unsafe Self.socket(at: movedPath, connect)
         defer { try? owner.close() }
         var isLast = false
-        // Relays the greeting, then the parts of a staged request, then the request.
+        // Relays the greeting, then the parts of a large request, then the request.
         for number in 0... {
             guard let message = try? Self.read(from: client) else { return false }
             try Self.write(message, to: owner)

@@ -9,7 +9,7 @@ struct JSONSchema: Sendable {
 
     /// - Parameter file: A path relative to the package folder.
     init(_ file: String) {
-        // Tests/CommandTests/Support/JSONSchema.swift
+        // This file is in Tests/CommandTests/Support, four levels below the package folder.
         let package = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
         // If the schema can't be read, it describes no command, and every check fails.
         root = (try? JSONValue(parsing: String(contentsOf: package.appendingPathComponent(file), encoding: .utf8))) ?? .null
@@ -18,7 +18,7 @@ struct JSONSchema: Sendable {
     /// The schema reference for each command's output, by command.
     var commands: [String: String] { (root["commands"]?.object ?? [:]).compactMapValues(\.string) }
 
-    /// The violations in a line of a command's output.
+    /// Returns the violations of the schema in a line of a command's output. Throws an error if the schema does not describe the command.
     func problems(of line: String, from command: String) throws -> [String] {
         let reference = try #require(commands[command], "The schema does not describe the output of \(command).")
         return validate(try JSONValue(parsing: line), against: ["$ref": .string(reference)], at: "").problems

@@ -119,7 +119,7 @@ private struct LineCollector {
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// Returns the lines that this chunk completes.
+    /// Adds bytes, and returns the lines that these bytes complete.
     mutating func append(_ chunk: [UInt8]) -> [String] {
         bytes += chunk
         var lines: [String] = []

@@ -6,8 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-// The code of the article "Testing your app", in the same order. ``ArticleTests`` verifies that both copies match. Unlike the code of other articles,
-// it also runs.
+// The code of the article "Testing your app", in the same order. ``ArticleTests`` verifies that both copies match. Unlike the code of
+// other articles, this code also runs.
 
 // ARTICLE
 struct UploaderTests {

@@ -3,7 +3,8 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-// The code of the article "Writing a transport" that is not in the sample, in the same order. ``ArticleTests`` verifies that both copies match.
+// The code of the article "Writing a transport" that is not in the sample, in the same order. ``ArticleTests`` verifies that both copies
+// match.
 
 // swift-format-ignore-file
 

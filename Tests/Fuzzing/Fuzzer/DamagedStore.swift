@@ -6,8 +6,9 @@ import TransportTesting
 
 @testable import TransferKit
 
-/// A store with rows in each table. `STRICT` and `NOT NULL` are removed, so most columns accept nulls and values of any
-/// type. The store can therefore contain the same values as a damaged file. It is created once, and its original rows are restored before each input.
+/// A queue's store with rows in each table. Its tables lack `STRICT` and `NOT NULL`, so most columns accept nulls and values of any type. The store
+/// can therefore contain the same values as a damaged file. The process creates it once, and ``damage(_:)`` restores its original rows before each
+/// input.
 struct DamagedStore: Sendable {
     struct Column: Sendable {
         var table: String

@@ -17,6 +17,7 @@ import Foundation
         "http-responses": { unsafe run(HTTPTargets.responses, $0, $1) },
         "http-ranges": { unsafe run(HTTPTargets.ranges, $0, $1) },
         "known-hosts": { unsafe run(SSHTargets.knownHosts, $0, $1) },
+        "resource-responses": { unsafe run(ResourceTargets.responses, $0, $1) },
         "retry-after": { unsafe run(HTTPTargets.retryAfter, $0, $1) },
         "settings": { unsafe run(SettingsTargets.settings, $0, $1) },
         "sftp-packets": { unsafe run(SFTPTargets.packets, $0, $1) },

@@ -41,12 +41,15 @@ enum HTTPTargets {
     }
 
     /// Parses the bytes of a response in the same way as ``CurlEngine``. Returns nil if the response is incomplete or invalid.
-    static func response(_ input: [UInt8]) -> HTTPResponse? {
+    ///
+    /// - Parameter observe: Called with each interim response, as ``HTTPRequest/observeInterimResponse``.
+    static func response(_ input: [UInt8], observingInterims observe: (HTTPResponseHead) -> Void = { _ in }) -> HTTPResponse? {
         var reader = InputReader(input)
         var collector = ResponseCollector(maximumHeaders: 4_096, maximumBody: 1_024)
         while !reader.isAtEnd, !collector.isFinal {
             let line = Array(reader.line()) + [UInt8(ascii: "\n")]
             guard unsafe line.withUnsafeBytes({ unsafe collector.addHeaderLine($0) }) else { return nil }
+            if let head = collector.interimHead { observe(head) }
         }
         let body = Array(reader.rest)
         _ = unsafe body.withUnsafeBytes { unsafe collector.addBody($0) }

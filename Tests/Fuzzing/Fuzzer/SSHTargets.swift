@@ -6,7 +6,7 @@ enum SSHTargets {
         HostName("example.com", port: 22), HostName("a.example.com", port: 2222), HostName("::1", port: 22), HostName("", port: 22),
     ]
 
-    /// The input is parsed as a known hosts file, and also as a host key.
+    /// The target parses the input as a known hosts file, and also as a host key.
     static func knownHosts(_ input: [UInt8]) {
         var known = KnownHosts()
         known.add(input, file: "known_hosts")
@@ -28,7 +28,8 @@ enum SSHTargets {
             require(!others.isEmpty && !others.contains { $0.key == entry.key }, "Other keys differ.")
         case .certificateAuthority, .unknown: break
         }
-        // If a line for a host and a key is written to a file, the key must be known afterwards. Skip hosts whose name a file can't contain.
+        // If a known hosts file contains the line that the engine writes for a host and a key, the key must be known. Skip hosts whose name a file
+        // can't contain.
         var file = KnownHosts()
         file.add(Array(KnownHosts.line(entry.key, of: host).utf8), file: "written")
         guard !host.knownAs.isEmpty else { return }

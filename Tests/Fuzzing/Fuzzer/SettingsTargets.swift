@@ -10,8 +10,8 @@ import TransferCore
 
 /// Targets for the input of users: addresses, settings and options.
 enum SettingsTargets {
-    /// The input is an address, followed by settings of the form `NAME=VALUE`, one per line. They are used together as an endpoint of each transport.
-    /// The settings are also used as the settings of a session.
+    /// The input is an address, followed by settings of the form `NAME=VALUE`, one per line. The target parses both together as an endpoint of each
+    /// transport, and the settings alone as the settings of a session.
     static func settings(_ input: [UInt8]) {
         var reader = InputReader(input)
         let address = reader.text()

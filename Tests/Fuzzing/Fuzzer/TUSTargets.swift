@@ -10,12 +10,14 @@ import TransportSupport
 enum TUSTargets {
     private static let profiles = ServerProfileCache(now: { .now })
 
-    private static let server = try? TUSServer(
+    /// A server of tus. ``ResourceTargets`` changes its protocol.
+    static let server = try? TUSServer(
         Endpoint(transport: .tus, address: "https://example.com/files/"), credentials: NoCredentials(),
         resources: TransportResources(
             client: ClientResources(disks: DiskThreads(limit: 1), hook: nil), profiles: profiles, dialect: .tus))
 
-    /// The input is a response, in the same form as for ``HTTPTargets/responses(_:)``. It is parsed as the response to each kind of request.
+    /// The input is a response, in the same form as for ``HTTPTargets/responses(_:)``. The target parses it as the response to each kind of
+    /// request.
     static func responses(_ input: [UInt8]) {
         guard let response = HTTPTargets.response(input), let server else { return }
         if let features = TUSFeatures(response.headers, in: .tus) {
@@ -37,11 +39,19 @@ enum TUSTargets {
         let size = min(max(0, reader.number()), 1 << 56)
         guard let checkpoint = TUSCheckpoint(Checkpoint(data: Data(reader.rest), confirmed: size)) else { return }
         _ = (checkpoint.confirmed, checkpoint.unverified, checkpoint.uncounted, checkpoint.urls, checkpoint.whole.possiblyUncounted?.offset)
+        require(Set(checkpoint.ownURLs).isSubset(of: checkpoint.urls), "An upload of this transfer is an upload of the checkpoint.")
+        if let name = checkpoint.whole.dialect, let dialect = Dialect(storedName: name) {
+            require(dialect.ietf != nil && dialect.storedName == name, "Each stored name belongs to one version of the IETF's protocol.")
+        }
         guard let again = try? checkpoint.encoded(atMost: size) else { return require(false, "A decoded checkpoint can be encoded.") }
         require(again.confirmed <= size, "A checkpoint covers at most the whole file.")
         let second = TUSCheckpoint(again)
         require(second?.urls == checkpoint.urls, "Encoding keeps the URLs.")
         require(second?.confirmed == checkpoint.confirmed, "Encoding keeps the number of confirmed bytes.")
+        require(second?.ownURLs == checkpoint.ownURLs, "Encoding keeps whether the app supplied the upload.")
+        require(
+            second?.whole.dialect == checkpoint.whole.dialect && second?.whole.mayBeComplete == checkpoint.whole.mayBeComplete,
+            "Encoding keeps the version, and whether the upload may be complete.")
         for lostRequest in [checkpoint.whole.uncountedRequest, checkpoint.whole.unanswered] {
             ChunkPlan(configuredSize: checkpoint.chunkLimit, multiple: 1, profiles: profiles, address: "a").learn(
                 from: lostRequest, at: size)

@@ -5,14 +5,14 @@ import TransferCore
 
 /// Targets for the listings of WebDAV servers.
 enum WebDAVTargets {
-    /// The input is a response to `PROPFIND`, after the size of the pieces in which it arrives.
+    /// The first byte of the input selects the size of the pieces in which the rest, a response to `PROPFIND`, arrives.
     static func listing(_ input: [UInt8]) {
         let document = Array(input.dropFirst())
         let size = Int(input.first ?? 0) % 64 + 1
         let pieces = stride(from: 0, to: document.count, by: size).map { document[$0..<min($0 + size, document.count)] }
         let (whole, inPieces) = (read([document[...]]), read(pieces))
-        // If a document has several errors, the whole and the pieces can fail with different ones, because a piece is parsed completely
-        // before its members are checked.
+        // If a document has several errors, the whole and the pieces can fail with different ones, because the reader parses a piece completely
+        // before it checks the members in it.
         require((whole.error == nil) == (inPieces.error == nil), "The pieces do not matter: \(String(describing: whole.error))")
         // Before an error, a piece can contain complete members that are not returned.
         if whole.error == nil { require(whole.members == inPieces.members, "The pieces do not matter.") }

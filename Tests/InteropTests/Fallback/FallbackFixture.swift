@@ -26,7 +26,7 @@ final class FallbackFixture: Sendable {
     let account: Account
     let queue: TransferQueue
     let log = RecordedLog()
-    /// Yields the number of confirmed bytes for each discarded checkpoint.
+    /// Yields the number of confirmed bytes of each unfinished upload that the queue removes from a server.
     let discards: AsyncStream<Int64>
     private let arrivals = Locked<[String: Arrival]>([:])
     private let failures = Locked<[String: Date]>([:])

@@ -70,8 +70,8 @@ import TransportSFTP
 
         let first = checkEvents(received, of: session, fixture).prefix(10)
         try await checkEnd(of: session, first, fixture, server)
-        // SFTP requests are logged without paths. They are also logged without a session, because all sessions share connections. At least
-        // the 39 small files after the large file are opened on the SFTP server.
+        // The transport logs SFTP requests without paths and, because all sessions share connections, without a session. The SFTP server opens at
+        // least the 39 small files after the large file.
         let opened = fixture.log.metadata(of: "open 127.0.0.1")
         #expect(opened.count >= 39 && opened.allSatisfy { $0["status"] == "0" && $0["session"] == nil })
         let large = try #require(fixture.arrival(of: "large"))
@@ -86,7 +86,7 @@ import TransportSFTP
         if fault != .refusesConnections {
             relay.breakAll(then: .redirected(to: port))
             try await checkReturn(fixture, server)
-            // Discarding the upload requires the real server: a login page is not a valid response to DELETE.
+            // Only the real server can remove the upload: a login page is not a valid response to DELETE.
             await checkDiscard(fixture, server)
         }
         await queue.shutdown()
@@ -124,7 +124,7 @@ import TransportSFTP
         await again.stop()
     }
 
-    /// Rules select the endpoint by size and direction. The first endpoint is selected if no rule matches.
+    /// Rules select the endpoint by size and direction. If no rule matches, the queue selects the first endpoint.
     @Test func appliesEndpointRules() async throws {
         let server = interop.loopbackServer()
         let url = try await server.start()
@@ -211,7 +211,7 @@ import TransportSFTP
         let sleeps = fixture.clock.sleeps
         fixture.clock.advance(by: .seconds(100))
         let advancing = Task {
-            // Each step is shorter than the time limit of a discard.
+            // Each step is shorter than the time limit of a removal.
             for await wait in sleeps where wait >= .seconds(1) { fixture.clock.advance(by: .seconds(100)) }
         }
         for await confirmed in fixture.discards where confirmed > 0 { break }

@@ -14,7 +14,8 @@ import TransportTUS
     import Darwin
 #endif
 
-/// Forms with several files, sent to a form handler written in Flask. Werkzeug's parser reports what arrived.
+/// Forms with several files, sent to a form handler written in Flask. The handler uses Werkzeug's parser, and its response lists the received
+/// parts.
 @Suite struct FormItemTests {
     /// The form handler's response.
     private struct Answer: Decodable, Sendable {
@@ -135,7 +136,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// A file that disappears after the form was enqueued fails the whole form before anything is sent. After its return, a retry succeeds.
+    /// A file that disappears after the form was enqueued fails the whole form before anything is sent. After the file is back, a retry succeeds.
     @Test func failsWithoutFileAndSucceedsAfterItsReturn() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
@@ -195,8 +196,8 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// The account's first endpoint can't receive forms, so the second one receives them. A form that is added to the session after a folder
-    /// is stored differently, but sent in the same way.
+    /// The account's first endpoint can't receive forms, so the second one receives them. The queue stores a form that follows a folder in the
+    /// session differently, but sends it in the same way.
     @Test func usesEndpointThatReceivesForms() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }

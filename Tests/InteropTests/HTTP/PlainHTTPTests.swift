@@ -113,7 +113,7 @@ import TransportHTTP
                 .download(
                     items: [.remote(try RemotePath("local"))], from: "real", to: folder,
                     options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1), expectedChecksum: "sha256:\(checksum)")))
-            // `value` throws if the session failed. The state is checked instead.
+            // `value` throws if the session failed, so the test checks the state instead.
             _ = try? await received.value
             #expect(try await received.status.state == state)
             #expect(FileManager.default.fileExists(atPath: folder.appending("local").string) == (state == .completed))

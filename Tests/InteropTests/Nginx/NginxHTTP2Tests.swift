@@ -252,8 +252,8 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    /// Trailers are tried only over HTTP/1.1. nginx drops them, so the transport then sends each request's checksum in a header before the
-    /// content.
+    /// The transport tries trailers only over HTTP/1.1. nginx drops them, so the transport then sends each request's checksum in a header before
+    /// the content.
     @Test(arguments: [true, false], ["1.1", "2"]) func verifiesChecksums(offersTrailers: Bool, httpVersion: String) async throws {
         let site = try await open(
             streams: offersTrailers, server: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": \(offersTrailers)}",

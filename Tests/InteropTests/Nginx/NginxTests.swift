@@ -126,7 +126,7 @@ import TransportTUS
             error?.message
                 == "The server https://127.0.0.1:\(site.proxy.port) returned an http: URL for the upload, so the content would be sent without TLS. If the server is behind a proxy, let the proxy send \"X-Forwarded-Proto: https\". The new upload remains on the server until it expires."
         )
-        // No other request was sent, with or without TLS.
+        // The transport sent no other request, with or without TLS.
         #expect(site.server.statistics.requests == ["OPTIONS": 1, "POST": 1])
         #expect(site.server.statistics.bytesStored == 0)
         await close(site)

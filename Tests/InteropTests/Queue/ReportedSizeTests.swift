@@ -25,14 +25,13 @@ struct ReportedSizeTests {
         case sftp
     }
 
-    private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
     /// The modification time of the remote files, which is later than the times of the local files.
     private static let modified = (date: "Sat, 01 Jan 2050 00:00:00 GMT", seconds: 2_524_608_000)
 
     /// The sizes that a server also reports for 200 files of one session. Each transport has one such session for each size. The field, the direction
     /// and the overwrite policy differ from size to size.
     private static func sizesOfManyFiles(_ field: Field, _ policy: OverwritePolicy, isUpload: Bool) -> [Int64] {
-        let policies = OverwritePolicy.allCases
+        let (sizes, policies) = (SizeMatrix.sizes, OverwritePolicy.allCases)
         return sizes.indices.filter { index in
             let isChosen =
                 switch field {
@@ -56,8 +55,7 @@ struct ReportedSizeTests {
             return try await queue.enqueue(
                 .download((0..<count).map { try RemotePath("\($0)") }, from: "\(size)", to: FilePath(target.path), options: options))
         } check: { status, size, count in
-            let isPossible = size <= FileSize.maximum && Int64(count) <= FileSize.sessionMaximum / max(size, 1)
-            if size == 0 || policy == .skip && isPossible {
+            if size == 0 || policy == .skip && SizeMatrix.isPossible(size, count: count) {
                 #expect(status.state == .completed && status.statistics.filesDone == count, "\(size) of \(count): \(status)")
                 #expect(status.statistics.bytesDone == size * Int64(count), "\(size) of \(count)")
             } else {
@@ -82,52 +80,24 @@ struct ReportedSizeTests {
     private func transfer(
         _ field: Field, _ policy: OverwritePolicy, isUpload: Bool,
         enqueue: (TransferQueue, InteropFixture, Int64, Int, SessionOptions) async throws -> TransferSession,
-        check: (SessionStatus, Int64, Int) throws -> Void
+        check: @escaping (SessionStatus, Int64, Int) -> Void
     ) async throws {
         let interop = try InteropFixture()
-        let clock = AdvanceableClock()
         let server = try Server(field, policy)
-        let accounts = Self.sizes.map { Account("\($0)", endpoints: [server.endpoint($0)]) }
-        var queue = try await interop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
-        for account in accounts.dropFirst() { try await queue.save(account) }
+        let accounts = SizeMatrix.sizes.map { Account("\($0)", endpoints: [server.endpoint($0)]) }
         let manySizes = Self.sizesOfManyFiles(field, policy, isUpload: isUpload)
-        let options = SessionOptions(
-            retry: RetryPolicy(base: .zero, maximumAttempts: 1), filesInFlight: 17, segmentsPerFile: field == .contentRange ? 4 : 1,
-            overwrite: policy)
-        var sessions: [(id: SessionID, size: Int64, count: Int)] = []
-        for size in Self.sizes {
-            for count in [1, 17] + (manySizes.contains(size) ? [200] : []) {
-                sessions.append((try await enqueue(queue, interop, size, count, options).id, size, count))
+        let options = SizeMatrix.options(policy, segmentsPerFile: field == .contentRange ? 4 : 1)
+        try await SizeMatrix.run(in: interop, accounts, over: server.transport) { queue in
+            var sessions: [SizeMatrix.Session] = []
+            for size in SizeMatrix.sizes {
+                for count in [1, 17] + (manySizes.contains(size) ? [200] : []) {
+                    let session = try await enqueue(queue, interop, size, count, options)
+                    sessions.append(SizeMatrix.Session(id: session.id) { check($0, size, count) })
+                }
             }
+            return sessions
         }
-        try await queue.start()
-        await queue.waitUntilIdle(scheduled: false)
-        while let due = await queue.status().nextDue, try await queue.sessions().contains(where: Self.mayProgress) {
-            clock.advance(by: max(.seconds(due.timeIntervalSince(clock.date)), .milliseconds(1)))
-            await queue.waitUntilIdle(scheduled: false)
-        }
-        for session in sessions {
-            let status = try await queue.session(session.id).status
-            try check(status, session.size, session.count)
-            #expect((0...FileSize.sessionMaximum).contains(status.statistics.bytesKnown))
-            if status.state == .completed { continue }
-            #expect(status.why?.description.hasSuffix(".") ?? status.error?.message.hasSuffix(".") == true, "\(status)")
-        }
-        _ = try await queue.statistics()
-        #expect(try await queue.quarantined().isEmpty)
-        await queue.shutdown()
-        queue = try await interop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
-        #expect(try await queue.sessions().count == sessions.count)
-        try await queue.apply(.remove(isForced: true), to: .all)
-        #expect(try await queue.quarantined().isEmpty)
-        await queue.shutdown()
         server.stop()
-    }
-
-    /// Whether a session may still make progress. A session that lacks space on the local disk waits for the user.
-    private static func mayProgress(_ status: SessionStatus) -> Bool {
-        if case .noSpace? = status.why { return false }
-        return status.state != .completed && status.state != .failed
     }
 
     /// A server that reports the size in the first component of each file's path.

@@ -6,8 +6,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Uploads with the IETF's protocol to swift-nio-extras, whose final responses contain the opposite header: `Upload-Complete` instead of
-/// `Upload-Incomplete`, or the reverse.
+/// Uploads with the IETF's protocol *Resumable Uploads for HTTP* to swift-nio-extras, whose final responses contain the opposite header:
+/// `Upload-Complete` instead of `Upload-Incomplete`, or the reverse.
 @Suite struct NIOUploadTests {
     private let interop: InteropFixture
 

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Uploads by a queue whose tus server is replaced by a server of the IETF's protocol, or the reverse.
+/// Uploads by a queue whose tus server is replaced by a server of the IETF's protocol *Resumable Uploads for HTTP*, or the reverse.
 @Suite(.timeLimit(.minutes(3))) struct ProtocolChangeLoopbackTests {
     private let interop: InteropFixture
 
@@ -14,8 +14,8 @@ import TransportTUS
         interop = try InteropFixture()
     }
 
-    /// The connection breaks in the middle of a file, and a server of the other protocol takes its place. The file restarts
-    /// once, and the next file does not restart.
+    /// The connection breaks in the middle of a file, and a server of the other protocol replaces the first server. The file restarts once, and the
+    /// next file does not restart.
     @Test(
         arguments: [(.tus, .draft8), (.tus, .final), (.draft8, .tus), (.final, .tus)] as [(LoopbackDialect, LoopbackDialect)],
         [true, false])
@@ -24,7 +24,7 @@ import TransportTUS
         let url = try await server.start()
         var queue = try await interop.openQueue(url.absoluteString)
         try await queue.start()
-        // With this file, the queue's transport learns which protocol the server speaks.
+        // From the upload of this file, the queue's transport learns which protocol the server speaks.
         let first = try await queue.enqueue(try .upload([interop.file("first", size: 10)], to: "real"))
         await queue.waitUntilIdle()
         #expect(try await first.value.state == .completed)

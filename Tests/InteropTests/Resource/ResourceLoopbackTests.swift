@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Uploads with the IETF's protocol to `tus-loopback`.
+/// Uploads with the IETF's protocol *Resumable Uploads for HTTP* to `tus-loopback`.
 @Suite struct ResourceLoopbackTests {
     private let interop: InteropFixture
     private let transport = TUSTransport()
@@ -86,7 +86,8 @@ import TransportTUS
         await close(server)
     }
 
-    /// Without interim responses, a cut leaves an upload that the client can't find. The second upload resumes.
+    /// Without interim responses, the client never learns the URL of an upload whose creation was interrupted, so it creates a second upload. The
+    /// second upload resumes.
     @Test(arguments: dialects.filter { $0 != .final }) func resumesWithoutInterimResponses(dialect: LoopbackDialect) async throws {
         let (server, upload) = try await open(LoopbackOptions(dialect: dialect, sendsInterimResponses: false))
         server.inject(.cut(afterBodyBytes: 1 << 20))
@@ -175,7 +176,7 @@ import TransportTUS
         await close(next)
     }
 
-    /// Integrity is claimed only if the server reports a digest.
+    /// The transport reports an upload as verified only if the server reports a digest. Without a digest, the upload fails.
     @Test func failsWithoutDigest() async throws {
         let (server, upload) = try await open(
             LoopbackOptions(dialect: .draft10, reportsDigests: false), AttemptOptions(verification: .checksum))
@@ -205,7 +206,8 @@ import TransportTUS
         await server.stop()
     }
 
-    /// An endpoint with the default settings finds the protocol from the response to `OPTIONS`, and names it in a check.
+    /// With the default settings, the transport finds the protocol of an endpoint from the response to `OPTIONS`, and the check of the endpoint
+    /// names the protocol.
     @Test func findsProtocol() async throws {
         let (server, upload) = try await open(LoopbackOptions(dialect: .draft8), settings: ["dialect": "auto"])
         // The request has no version header, so the server rejects it and names its own version.

@@ -7,8 +7,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Uploads with the IETF's protocol through nginx, with TLS, over HTTP/1.1 and HTTP/2. nginx 1.22 forwards an
-/// interim response (104) as if it were the final one.
+/// Uploads with the IETF's protocol *Resumable Uploads for HTTP* through nginx, with TLS, over HTTP/1.1 and HTTP/2. nginx 1.22 forwards an interim
+/// response (104) as if it were the final one.
 @Suite struct ResourceNginxTests {
     private let interop: InteropFixture
     private let transport = TUSTransport()
@@ -99,8 +99,8 @@ import TransportTUS
         relay.cut(afterBytes: 10 << 20)
     }
 
-    /// swift-nio-extras sends an interim response to each request, and forgets complete uploads. After an interim response, nginx waits for the server, and
-    /// the client for nginx.
+    /// swift-nio-extras sends an interim response to each request, and forgets complete uploads. After an interim response, nginx waits for the
+    /// server, and the client waits for nginx.
     @Test(arguments: NIOUploadTests.versions, [true, false]) func resumesAtSwiftNIO(version: String, streams: Bool) async throws {
         let server = try await NIOUploadServer(usesRelativeLocation: true)
         let proxy = try await NginxProxy.start(

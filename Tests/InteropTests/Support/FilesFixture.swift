@@ -53,7 +53,7 @@ final class FilesFixture: ListingFixture {
         relay.stop()
     }
 
-    /// All answered requests: their methods, statuses, ranges and numbers of content bytes.
+    /// All requests to which nginx has responded: their methods, statuses, ranges and numbers of content bytes.
     var requests: [[String]] {
         get throws {
             try String(contentsOf: server.appending(path: "access.log"), encoding: .utf8).split(separator: "\n").map {
@@ -82,7 +82,7 @@ final class FilesFixture: ListingFixture {
 
     func cut(afterBytes bytes: Int64) async throws { relay.cut(.fromServer, inAllAfter: Int(bytes)) }
 
-    // This fixture is not used for uploads.
+    // The protocol requires these functions. No test uploads with this fixture.
     func storedContent(of path: RemotePath) async throws -> Data? { nil }
     func isComplete(_ path: RemotePath) async throws -> Bool { false }
 }

@@ -58,7 +58,7 @@ final class NginxProxy {
     var origin: String { "https://127.0.0.1:\(port)" }
     var certificate: String { folder.appending(path: "certificate.pem").path }
 
-    /// All answered requests, in the order of their responses.
+    /// All requests to which nginx has responded, in the order of the responses.
     var requests: [Request] {
         get async throws {
             let port = UInt16(port)
@@ -75,8 +75,8 @@ final class NginxProxy {
 
     private static let marker = "MARK"
 
-    /// Waits until nginx has logged all answered requests. nginx logs a request only after it has sent the response. This method waits for
-    /// the response to one more request, which nginx rejects because it lacks TLS. nginx has one thread, so its log then contains all
+    /// Waits until nginx has logged all requests to which it has responded. nginx logs a request only after it has sent the response. This method
+    /// waits for the response to one more request, which nginx rejects because it lacks TLS. nginx has one thread, so its log then contains all
     /// earlier requests.
     private static func awaitLog(_ port: UInt16) throws {
         struct NoAnswer: Error {}

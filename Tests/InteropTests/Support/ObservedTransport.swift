@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Forwards calls to a transport, and notifies the test of attempts, failures and discards.
+/// Forwards calls to a transport, and notifies the test of attempts, failures and removals of unfinished uploads.
 struct ObservedTransport<Base: Transport & PartialDiscarding>: Transport, PartialDiscarding {
     let base: Base
     var willBegin: @Sendable (FileAttempt) -> Void = { _ in }

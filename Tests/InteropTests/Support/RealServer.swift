@@ -85,7 +85,7 @@ final class RealServer {
         return try Data(contentsOf: folder.appending(path: "uploads").appending(path: file))
     }
 
-    /// All stored files except the server's own records.
+    /// All stored files except the server's own bookkeeping files.
     var storedFiles: [String] {
         get throws {
             let uploads = folder.appending(path: "uploads")

@@ -33,7 +33,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Uses the IETF's protocol.
+    /// Uses the IETF's protocol *Resumable Uploads for HTTP*.
     @Test(arguments: TransportPromise.allCases, ResourceLoopbackTests.dialects)
     func keepsUploadPromiseWithResources(_ promise: TransportPromise, dialect: LoopbackDialect) async throws {
         let fixture = try await LoopbackFixture(LoopbackOptions(dialect: dialect))

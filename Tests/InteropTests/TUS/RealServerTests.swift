@@ -103,7 +103,7 @@ import TransportTUS
         // A HEAD follows each failed PATCH: the two interrupted requests and the conflicts. Each attempt after a failed attempt also starts
         // with a HEAD. One of these HEAD requests was interrupted, and never reached the server.
         #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures - 1, "\(failures) attempts failed")
-        // A GET compares the size at the end if the server counted none of an interrupted request's bytes.
+        // If the server's offset includes no byte of an interrupted request, the client compares the size at the end with a GET.
         #expect(Set(requests.map(\.method)).subtracting(["GET"]) == ["OPTIONS", "POST", "HEAD", "PATCH"])
         await queue.shutdown()
     }

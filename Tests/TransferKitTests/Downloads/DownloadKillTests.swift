@@ -14,8 +14,8 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Kills the process during a download. The kill happens at a step of the store, when the transport reports progress or saves a checkpoint, or
-/// between the final rename of a file and the store's commit.
+/// Kills the process during a download. The kill happens at a step of the store, when the transport reports progress or saves a
+/// checkpoint, or between the final rename of a file and the store's commit.
 @Suite(.oneProcessAtATime) struct DownloadKillTests {
     private static let samples = 25
 

@@ -69,7 +69,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The download completes, but the store does not record this, as if the process were killed between the final rename and the commit.
+    /// The download completes, but the store does not keep the completion, as if a kill came between the final rename and the commit.
     @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func recognizesCompletedFileWhoseCompletionWasNotStored(
         _ policy: OverwritePolicy, _ size: Int
     )

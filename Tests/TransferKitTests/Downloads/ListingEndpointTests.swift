@@ -168,7 +168,7 @@ import TransportTesting
         #expect(activations == 2)
     }
 
-    /// The first endpoint fails while it lists a folder. The queue discards the entries of this folder, and the second endpoint lists it
+    /// The first endpoint fails while it lists a folder. The queue deletes the entries of this folder, and the second endpoint lists it
     /// again.
     @Test func fallsBackDuringListing() async throws {
         let second = MemoryTransport(id: "second")

@@ -138,7 +138,8 @@ import TransportTesting
             retry: RetryPolicy(base: .zero, maximumAttempts: maximumAttempts), stallTimeout: .seconds(6), responseTimeout: .seconds(6))
     }
 
-    /// Advances the clock until an attempt has failed, and returns its error. The run must still be active then.
+    /// Advances the clock until an attempt has failed, and returns its error. The session must be running until then, because the queue
+    /// samples the progress only of running sessions.
     private func nextFailure(_ events: QueueEvents) async -> TransferError? {
         let failure = Locked<TransferError?>(nil)
         let reading = Task {
@@ -158,7 +159,7 @@ import TransportTesting
     @Test func listsAtNextEndpointAfterSilence() async throws {
         let second = MemoryTransport(id: "second")
         for number in 0..<2 { second.provide(DownloadFixture.content(10, seed: number), as: "trip/\(number)") }
-        // The files of the listing also move to the second endpoint.
+        // The first endpoint also refuses connections for files, so the listed files come from the second endpoint.
         memory.refuse(host: "a")
         let attempts = Locked(0)
         let silent = ScriptedLister(memory: memory) { _, _ in

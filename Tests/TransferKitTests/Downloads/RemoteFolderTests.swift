@@ -102,7 +102,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session with the endpoint's folder rejects other items even later, before and after the folder was listed.
+    /// A session with the endpoint's folder rejects items that an app adds later, before and after the queue has listed the folder.
     @Test func rejectsItemsAddedBesideEndpointFolder() async throws {
         _ = provide(["top", "trip/a"])
         let queue = try await fixture.queue.openWithAccounts()

@@ -57,7 +57,7 @@ import TransferKit
                 try FileManager.default.copyItem(atPath: folder.path.appending(name).string, toPath: copy.path.appending(name).string)
             }
             try content.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite-wal").string))
-            // SQLite ignores the log from the damage on. The result is an earlier but consistent state.
+            // SQLite ignores the part of the log after the damage. The result is an earlier but consistent state.
             let stage = try await Stage(copy.path, isTimed: false)
             try StoreInspection(copy.path.appending("store")).expectNoContradictions("seed \(seed)")
             #expect(try await stage.queue.storeHealth().problems.isEmpty)

@@ -85,8 +85,8 @@ import TransferKit
         let folder = try await many(400)
         // The last page stays intact, because the queue needs the last session to find the next free key.
         try overwriteLeaves(of: "session", in: folder.path) { $0.dropFirst().dropLast() }
-        // Uses the test clock. By the machine's clock, more than a minute could pass on a slow machine, and then the queue would report the damage
-        // again.
+        // Uses the test clock. By the machine's clock, more than a minute could pass on a slow machine, and then the queue would report
+        // the damage again.
         let damaged = try await Stage(folder.path)
         let events = damaged.queue.events
         let listed = try await damaged.queue.sessions().map(\.name)

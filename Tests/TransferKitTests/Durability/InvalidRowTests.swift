@@ -135,8 +135,8 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// If the queue can't read a checkpoint, it ignores the checkpoint, and the file restarts at byte 0. The queue limits numbers that are out of
-    /// range.
+    /// If the queue can't read a checkpoint, it ignores the checkpoint, and the file restarts at byte 0. The queue limits numbers that
+    /// are out of range.
     @Test(arguments: [
         "identity = '{'", "identity = 5", "data = 5", "endpoint = x'ff'", "confirmed = 'many'", "generation = 'first'",
         "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",

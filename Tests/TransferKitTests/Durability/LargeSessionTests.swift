@@ -8,8 +8,8 @@ import TransportTesting
 
 /// Sessions with more rows of one kind than the queue changes in one transaction. The queue deletes or moves such rows in the background.
 @Suite struct LargeSessionTests {
-    /// The maximum number of rows that one transaction deletes or moves. With the product's limit of 10,000 rows, the suite would take minutes, so
-    /// only a durability run uses it.
+    /// The maximum number of rows that one transaction deletes or moves. With the product's limit of 10,000 rows, the suite takes
+    /// minutes, so the tests use that limit only if `TRANSFERKIT_DURABILITY` is `all`.
     private static let limit =
         ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all" ? QueueStore.maximumRowsPerSweep : 1_000
     private static let count = limit + 1
@@ -223,9 +223,11 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The removal of a session moves the checkpoints of its files into the outbox, which then removes the unfinished uploads from the server.
+    /// The removal of a session moves the checkpoints of its files into the table of pending removals, the outbox. The queue then removes
+    /// the unfinished uploads from the server.
     ///
-    /// The outbox treats all contents alike, so only the tests with files and downloads start the queue and wait for the removals.
+    /// The queue treats pending removals of all kinds alike, so only the tests with files and downloads start the queue and wait for the
+    /// removals.
     @Test(arguments: Content.allCases.filter(\.hasFiles)) func removesUnfinishedContentOfManyFiles(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         try change(

@@ -102,7 +102,7 @@ import TransferKit
         #expect(try contents(of: path) == before)
     }
 
-    /// The contents of all files by name, except the lock file, which names its last owner.
+    /// Returns the contents of all files by name, except the lock file, which names its last owner.
     private func contents(of path: FilePath) throws -> [String: Data] {
         var contents: [String: Data] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: path.string) where name != "owner.lock" {

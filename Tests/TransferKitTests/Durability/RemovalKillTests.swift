@@ -53,8 +53,8 @@ import TransportTesting
         }
     }
 
-    /// Kills the process after the first transaction of a removal of a session on which very many others depend. The session is already removed, and
-    /// the next process releases the other dependents.
+    /// Kills the process after the first transaction of a removal of a session on which very many others depend. The session is already
+    /// removed, and the next process releases the other dependents.
     @Test(arguments: ["remove", "withdraw"]) func nextProcessCompletesRemovalOfSessionWithManyDependents(_ operation: String) async throws {
         let fixture = try QueueFixture()
         let (first, dependents) = try await fixture.storeSessions(dependents: 25_000)

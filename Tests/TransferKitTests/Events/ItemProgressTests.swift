@@ -73,7 +73,7 @@ import TransportTesting
         #expect(names.contains("itemCompleted") && names.isDisjoint(with: ["itemStarted", "itemProgress", "totalProgress"]))
     }
 
-    /// An item that resumes after a pause starts again, once in each run.
+    /// An item that resumes after a pause reports its start again, once in each run, although the run has several attempts.
     @Test func resumedItemStartsAgain() async throws {
         let queue = try await fixture.openWithAccounts()
         let events = queue.events

@@ -28,7 +28,7 @@ import TransferKit
         for _ in 0..<1_000 { hub.send(.cancelled(ids)) }
         hub.finish()
         let received = await events.collect()
-        // Each event takes 11 of the 100 units, so 9 events and the gap fit.
+        // Each event takes 11 of the buffer's 100 units, so 9 events and the gap fit.
         #expect(received.count == 10)
         #expect(received.last?.kind == .gap(from: 10, to: 1_000))
     }

@@ -47,7 +47,7 @@
             await queue.shutdown()
         }
 
-        /// Whether all blocks of a file also belong to another file (FS_IOC_FIEMAP).
+        /// Returns whether all blocks of a file also belong to another file (FS_IOC_FIEMAP).
         private static func sharesBlocks(_ path: FilePath) throws -> Bool {
             let (headerSize, extentSize, capacity) = (32, 56, 64)
             let file = try FileDescriptor.open(path, .readOnly)

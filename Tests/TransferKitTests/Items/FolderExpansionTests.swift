@@ -62,7 +62,7 @@ import TransferKit
     @Test func expansionEndsIfStepsAreIgnored() async throws {
         try tree.file("x")
         let store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("x"))])
-        // The closure discards all steps, as the scheduler does after the session was removed.
+        // The closure ignores all steps, as the scheduler does after the session was removed.
         await #expect(throws: CancellationError.self) { try await FolderExpansion(of: 1, in: store) { _ in }.run() }
         await store.close()
     }
@@ -179,7 +179,7 @@ import TransferKit
         await store.close()
     }
 
-    /// - Parameter maximumNameBytes: The memory for names. 64 KiB are always available, but 20,000 names need more.
+    /// - Parameter maximumNameBytes: The memory for names, in bytes. 64 KiB are always available, but 20,000 names need more.
     @Test(arguments: [0, 32 << 20]) func readsTwentyThousandEntriesInBatches(_ maximumNameBytes: Int) async throws {
         for number in 0..<20_000 {
             let path = tree.path("\(number)")

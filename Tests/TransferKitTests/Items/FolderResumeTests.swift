@@ -14,7 +14,8 @@ import TransferKit
         fixture = try ItemFixture()
     }
 
-    /// Interrupts the expansion before each of its steps. The next run completes it, with the same rows as an expansion without an interruption.
+    /// Interrupts the expansion before each of its steps. The next run completes it, with the same rows as an expansion without an
+    /// interruption.
     @Test func resumesAfterEachStep() async throws {
         var generator = SplitMix64(seed: 1)
         try tree.fill(files: 40, using: &generator)
@@ -57,8 +58,9 @@ import TransferKit
         }
     }
 
-    /// Between the runs, files and folders are deleted and added. The manifest keeps the files found before, and gets each other file once. The folder
-    /// that was being read is gone, so it is a failed item. When it is there again, a retry resumes it.
+    /// Between the runs, files and folders are deleted and added. The session keeps the items of files that were found before, and gets
+    /// one item for each other file. The folder that was being read no longer exists, so it becomes a failed item. When the folder exists
+    /// again, a retry resumes it.
     @Test func resumesInChangedFolder() async throws {
         for number in 0..<2_500 { try tree.file("\(number % 7)/\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])
@@ -104,8 +106,8 @@ import TransferKit
         await store.close()
     }
 
-    /// The disk with the folder is not mounted when the expansion resumes, so its place is an empty folder or does not exist. A retry after the disk was
-    /// mounted adds the remaining files, each once.
+    /// The disk with the folder is not mounted when the expansion resumes, so the folder's path leads to an empty folder or to nothing.
+    /// After the disk was mounted, a retry adds the remaining files, each once.
     @Test(arguments: [false, true]) func resumesOnceDiskIsMounted(_ hasMountPoint: Bool) async throws {
         for number in 0..<2_500 { try tree.file("\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])

@@ -84,7 +84,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An earlier version stored rows of a folder that do not count until the whole folder has been read.
+    /// An earlier version stored rows of a folder before it had read the whole folder. The queue deletes these rows and reads the folder
+    /// again.
     @Test func discardsRowsOfEarlierVersion() async throws {
         for number in 0..<20 { try tree.file("\(number)", "x") }
         var queue = try await fixture.openWithAccounts()

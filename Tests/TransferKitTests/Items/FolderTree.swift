@@ -57,7 +57,7 @@ struct FolderTree {
         }
     }
 
-    /// The relative paths of all regular files below the root, according to Foundation.
+    /// Returns the relative paths of all regular files below the root, according to Foundation.
     func files() throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: root.string).filter {
             try FileManager.default.attributesOfItem(atPath: path($0).string)[.type] as? FileAttributeType == .typeRegular
@@ -72,7 +72,7 @@ extension FilePath {
 }
 
 extension [ItemStatus] {
-    /// The remote names of items in a state, as text.
+    /// Returns the remote names of the items in a state.
     func destinations(_ state: ItemState = .pending) -> [String] {
         filter { $0.state == state }.map(\.destination.description)
     }

@@ -53,7 +53,7 @@ struct ItemFixture {
         return growth.withLock { $0 }
     }
 
-    /// All items of the session, page by page.
+    /// Returns all items of the session, which it reads page by page.
     func items(_ store: QueueStore, page: Int = 7) async throws -> [ItemStatus] {
         var items: [ItemStatus] = []
         while true {

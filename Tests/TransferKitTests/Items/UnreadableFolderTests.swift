@@ -66,8 +66,8 @@ import TransportTesting
         await store.close()
     }
 
-    /// The names do not fit in the given memory, so the folder is read several times. If it can't be read again, the expansion fails, and the next run
-    /// resumes it. The manifest already contains some of the folder's files.
+    /// The names do not fit into the given memory, so the expansion reads the folder several times. If it can't read the folder again, it
+    /// fails, and the next run resumes it. The session already has items for some of the folder's files.
     @Test func resumesFolderThatCannotBeReadAgain() async throws {
         try fill("middle", 20_000)
         let store = try await fixture.open([TransferItem(tree.root)])

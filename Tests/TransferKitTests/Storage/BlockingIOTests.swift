@@ -27,7 +27,7 @@ import TransportTesting
         #expect(await BlockingIO.run { 7 } == 7)
     }
 
-    /// All calls of a lane hang, like calls to a network share that does not respond.
+    /// All calls of a lane, a group of calls that share threads, hang like calls to a network share that does not respond.
     @Test(arguments: BlockingIO.Lane.allCases) func hangingLaneDoesNotAffectOthers(_ lane: BlockingIO.Lane) async {
         let gate = ThreadGate()
         let blocked = Task {
@@ -41,7 +41,8 @@ import TransportTesting
         await blocked.value
     }
 
-    /// Hanging calls for local files don't delay a stream, because the stream's spool is in the storage folder, which has its own lane.
+    /// Hanging calls for local files don't delay a stream, because its spool is in the storage folder, and calls for this folder have
+    /// another lane.
     @Test func shutsDownQueueWithStreamWhileFilesHang() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

@@ -83,7 +83,7 @@ import TransferKit
         }
     }
 
-    /// The record of the owner shows that the folder contained a store.
+    /// The file `owner.lock`, which names the owner, shows that the folder contained a store.
     @Test func reportsMissingDatabaseAsDamaged() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])

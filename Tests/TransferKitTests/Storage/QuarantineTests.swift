@@ -137,8 +137,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A process ended before the last step of restoring a session. Afterwards, the user drops the session, or the queue deletes it because the
-    /// quarantine is full (`isTrimmed`).
+    /// A process ended before the last step of restoring a session. Afterwards, the user drops the session, or the queue deletes it
+    /// because the quarantine is full (`isTrimmed`).
     @Test(arguments: [false, true]) func deletesPartiallyRestoredSession(isTrimmed: Bool) async throws {
         let (queue, _) = try await openWithQuarantinedSession()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")

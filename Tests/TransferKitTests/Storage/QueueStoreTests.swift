@@ -256,8 +256,8 @@ import TransferKit
 
     @Test func rejectsNewerVersionInWriteAheadLog() async throws {
         try await open().close()
-        // A process with a newer version was killed before SQLite moved the log into the database, so the database's header still shows the old
-        // version.
+        // A process with a newer version was killed before SQLite moved the log into the database, so the database's header still shows
+        // the old version.
         let newer = try DatabasePool(path: database.string)
         try await newer.write { try $0.execute(sql: "PRAGMA user_version = 99") }
         let error = try await #require(throws: QueueError.self) { try await open() }

@@ -94,8 +94,8 @@ import TransferKit
         if isRunning {
             while try await store.sweep() {}
             #expect(try await store.dueDiscards(at: .distantFuture, limit: 1).due.isEmpty, "the run can still complete the files")
-            // The run completes a file whose checkpoint was moved, and a file whose checkpoint was not. The run also saves a checkpoint of a
-            // third file.
+            // The run completes a file whose checkpoint was moved, and a file whose checkpoint was not. The run also saves a checkpoint
+            // of a third file.
             for position in [7, Int64(count) - 7] { try await store.commit([.dropDiscard(1, position: position, account.endpoints[0])]) }
             try await store.commit([
                 .holdDiscard(1, position: Int64(count) - 9, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])
@@ -118,7 +118,7 @@ import TransferKit
         #expect(
             discards.sorted()
                 == (isRunning ? expected.filter { !["7", "\(count - 7)", "\(count - 9)"].contains($0) } + ["late"] : expected).sorted())
-        // A moved checkpoint is a deleted row and a new row.
+        // The store deletes the row of a moved checkpoint, and adds another row.
         #expect((QueueStore.maximumRowsPerSweep...2 * QueueStore.maximumRowsPerSweep + 100).contains(changes.maximum))
         await store.close()
     }
@@ -136,7 +136,7 @@ import TransferKit
         #expect(try await rows(store, "checkpoint") == 0)
         #expect(try await rows(store, "discard WHERE endpoint LIKE '%memory://a%'") == count)
         #expect(try await rows(store, "file WHERE session = 1 AND generation = 2") == count)
-        // A moved checkpoint is a deleted row and a new row, and its file gets a new generation.
+        // The store deletes the row of a moved checkpoint, adds another row, and gives the file a new generation.
         #expect((QueueStore.maximumRowsPerSweep...3 * QueueStore.maximumRowsPerSweep + 100).contains(changes.maximum))
         await store.close()
     }

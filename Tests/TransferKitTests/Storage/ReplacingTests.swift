@@ -25,7 +25,7 @@ import TransferKit
         return store
     }
 
-    /// The new item gets the position of the removed one, but the second caller did not check it.
+    /// The new item gets the position of the removed item, but the second caller checked only the removed item.
     @Test func keepsItemThatReplacedCheckedItem() async throws {
         let folder = try TemporaryFolder()
         let store = try await preparedStore(in: folder)

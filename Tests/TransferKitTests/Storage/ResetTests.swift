@@ -200,7 +200,7 @@ import TransportTesting
     }
 }
 
-/// Groups of sessions, whose resets and discards share the limit of a transaction.
+/// Groups of sessions, whose resets and removals of unfinished uploads share the limit of a transaction.
 extension ResetTests {
     private static let limit = 1_000
     private static let filesPerSession = 700
@@ -280,7 +280,8 @@ extension ResetTests {
         await store.close()
     }
 
-    /// A process cancels a group of sessions, and is killed after it discarded the first checkpoints. The next process discards the others.
+    /// A process cancels a group of sessions, and is killed after it moved the first checkpoints to the discard outbox. The next process
+    /// moves the others.
     @Test func discardOfGroupMovesCheckpointsInBatches() async throws {
         let store = try await preparedGroup("pending", .cancelled, hasCheckpoints: true)
         let changes = RowChangeCounter()
@@ -292,15 +293,15 @@ extension ResetTests {
         try await expectDiscarded(changes, discardedByOpening: 0)
     }
 
-    /// A process was killed before it discarded the checkpoints of many cancelled sessions. The opening of the queue discards the checkpoints of the
-    /// first session, and leaves those of the other sessions to the deferred work.
+    /// A process was killed before it moved the checkpoints of many cancelled sessions to the discard outbox. The opening of the queue
+    /// moves the checkpoints of the first session. The deferred work moves those of the other sessions.
     @Test func opensWithManyCancelledSessions() async throws {
         let store = try await preparedGroup("pending", .cancelled, hasCheckpoints: true)
         await store.abandon()
         try await expectDiscarded(RowChangeCounter(), discardedByOpening: Self.filesPerSession)
     }
 
-    /// Opens the store twice, and checks that the deferred work then discards all checkpoints.
+    /// Opens the store twice, and checks that the deferred work then moves all checkpoints to the discard outbox.
     private func expectDiscarded(_ changes: RowChangeCounter, discardedByOpening: Int) async throws {
         var store = try await openWithLimit()
         let before = try await count(store, "discard")
@@ -314,7 +315,7 @@ extension ResetTests {
         }
         try await changes.observe(store)
         try await store.finishMarked()
-        // A moved checkpoint is a deleted row and a new row, and its file gets a new generation.
+        // The store deletes the row of a moved checkpoint, adds another row, and gives the file a new generation.
         #expect(changes.maximum <= 3 * Self.limit + Self.tolerance)
         #expect(try await count(store, "discard") == Self.total)
         #expect(try await count(store, "checkpoint") == 0)
@@ -323,7 +324,7 @@ extension ResetTests {
         await store.close()
     }
 
-    /// The app cancels, retries, runs and removes sessions whose reset has only been recorded.
+    /// The app cancels, retries, runs and removes sessions whose reset is stored, but not complete.
     @Test func changesSessionsDuringReset() async throws {
         let store = try await preparedGroup("failed", hasCheckpoints: true)
         try await store.commit(Self.keys.map { .resetSession($0, isWhole: false) })
@@ -341,8 +342,8 @@ extension ResetTests {
         await store.close()
     }
 
-    /// Sessions get another account, and the app then removes and retries some of them. The unfinished uploads at the earlier account are still
-    /// discarded.
+    /// Sessions get another account, and the app then removes and retries some of them. The queue still removes the unfinished uploads at
+    /// the earlier account.
     @Test func discardsUploadsAtEarlierAccount() async throws {
         let store = try await preparedGroup("pending", hasCheckpoints: true)
         try await store.commit([.saveAccount(2, .memory("b"))] + Self.keys.map { .changeAccount($0, 2) })
@@ -372,7 +373,8 @@ extension ResetTests {
         await store.close()
     }
 
-    /// Another queue continues a withdrawn session. Its checkpoints are deleted in batches, and its unfinished uploads stay on the server.
+    /// Another queue continues a withdrawn session. This queue deletes the session's checkpoints in batches, and leaves its unfinished
+    /// uploads on the server.
     @Test func withdrawalDeletesCheckpointsInBatches() async throws {
         let store = try await preparedStore("pending")
         let changes = RowChangeCounter()

@@ -36,7 +36,7 @@ import TransferKit
             let (totals, counted) = (try await store.totals(leavingOut: []), try await counted(in: store))
             #expect(totals.states.filter { $0.value != SessionFigures() } == counted)
         }
-        // Compute the totals without some sessions, and compare them with the totals after these sessions are deleted.
+        // Computes the totals without some sessions, and compares them with the totals after the deletion of these sessions.
         let some = Array(present.prefix(3))
         let without = try await store.totals(leavingOut: some)
         try await store.commit(some.map { .deleteSession($0) })
@@ -68,7 +68,7 @@ import TransferKit
         }
     }
 
-    /// The expected totals, added up session by session.
+    /// Returns the expected totals, added up session by session.
     private func counted(in store: QueueStore) async throws -> [SessionState: SessionFigures] {
         let keys = try await store.pool.read { try SessionKey.fetchAll($0, sql: "SELECT session FROM schedule") }
         var states: [SessionState: SessionFigures] = [:]

@@ -13,8 +13,8 @@ import TransferKit
     import Darwin
 #endif
 
-/// Kills the process while an app writes a stream. The kill happens at one of these points: at a step of the store, before or after the transport
-/// saves a checkpoint or reports progress, or after a call of the writer.
+/// Kills the process while an app writes a stream. The kill happens at one of these points: at a step of the store, before or after the
+/// transport saves a checkpoint or reports progress, or after a call of the writer.
 @Suite(.oneProcessAtATime) struct StreamKillTests {
     private static let samples = 25
 
@@ -120,7 +120,7 @@ private struct StreamStage {
         try await write(from: 0, to: writer)
     }
 
-    /// Writes the content from an offset on, and records the flushed offsets in a journal.
+    /// Writes the content from an offset on, and adds the flushed offsets to a journal.
     func write(from offset: Int, to writer: StreamWriter) async throws {
         let journal = try FileDescriptor.open(
             journal, .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])

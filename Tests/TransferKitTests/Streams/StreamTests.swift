@@ -261,7 +261,7 @@ import TransportTesting
         try await gate.reached()
         let folder = fixture.folder.path.appending("store").appending("spool")
         let file = folder.appending(try #require(try FileManager.default.contentsOfDirectory(atPath: folder.string).first))
-        // The space is released in the background.
+        // The queue releases the space in the background.
         while try Self.bytesOnDisk(file) > 2 << 20 {
             try Task.checkCancellation()
             await Task.yield()
@@ -277,8 +277,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The number of bytes that a file occupies on disk, from its number of blocks of 512 bytes (inode(7)). Does not use Foundation, which
-    /// assumes another block size on Linux.
+    /// Returns the number of bytes that a file occupies on disk, from its number of blocks of 512 bytes (inode(7)). Does not use
+    /// Foundation, which assumes another block size on Linux.
     private static func bytesOnDisk(_ path: FilePath) throws -> Int {
         var status = stat()
         try #require(unsafe path.withPlatformString { unsafe stat($0, &status) } == 0)

@@ -1,7 +1,7 @@
 import Locking
 import Logging
 
-/// A log handler that counts warnings, and records errors and all messages.
+/// A log handler that counts warnings, and keeps errors and all messages.
 struct CountingLog: LogHandler {
     let warnings: Locked<Int>
     let errors = Locked<[String]>([])

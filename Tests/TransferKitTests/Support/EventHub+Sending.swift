@@ -9,12 +9,12 @@ extension EventHub {
 }
 
 extension QueueEvents {
-    /// All events until the end.
+    /// Returns all events until the end.
     func collect() async -> [QueueEvent] {
         await reduce(into: []) { $0.append($1) }
     }
 
-    /// The next `count` events, or fewer at the end.
+    /// Returns the next `count` events, or fewer at the end.
     func collect(_ count: Int) async -> [QueueEvent] {
         var events: [QueueEvent] = []
         var iterator = makeAsyncIterator()

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// A memory transport that records its attempts.
+/// A memory transport that keeps a list of its attempts.
 struct NotingTransport: Transport {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

@@ -7,8 +7,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A stored session that tests run without a scheduler. The fixture stores the run's events about files, as the queue does, and records
-/// all events.
+/// A stored session that tests run without a scheduler. The fixture stores the run's events about files, as the queue does, and keeps all
+/// events.
 final class RunFixture: Sendable {
     let folder: TemporaryFolder
     let memory: MemoryTransport

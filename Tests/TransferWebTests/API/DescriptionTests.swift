@@ -8,12 +8,12 @@ import TransferKit
 import TransferWeb
 import TransportTesting
 
-/// Tests of the OpenAPI description.
+/// Tests of the OpenAPI description of the HTTP interface.
 @Suite struct DescriptionTests {
     private static let root = FilePath(FileManager.default.currentDirectoryPath)
     private static let description = root.appending("Sources/TransferWeb/openapi.json")
 
-    /// Runs a program of the virtual environment, and returns its output if it fails.
+    /// Runs a program of the Python environment in `.build/browser`. Returns its output if it fails, otherwise nil.
     private func failure(_ name: String, _ arguments: [String], in folder: FilePath) async throws -> String? {
         let errors = folder.appending("output")
         let words = ([Self.root.appending(".build/browser/bin").appending(name).string] + arguments).map { "'\($0)'" }.joined(
@@ -57,7 +57,7 @@ import TransportTesting
         let schema = try #require(
             try object(Self.root.appending("Sources/Schemas/transferq.schema.json"))["$defs"] as? [String: [String: Any]])
         func names(_ object: [String: Any]?) -> Set<String> { Set((object?["properties"] as? [String: Any] ?? [:]).keys) }
-        // The members that only one of the two has.
+        // The members that only the web server returns, and those that only the command prints.
         let differences: [(name: String, definition: String, web: Set<String>, command: Set<String>)] = [
             ("Queue", "queue", [], []), ("Session", "session", [], ["items"]), ("Item", "item", ["position"], []),
             ("Account", "account", [], []), ("Endpoint", "endpoint", [], []), ("Limits", "limits", ["mode"], []),
@@ -91,11 +91,11 @@ import TransportTesting
         }
     }
 
-    /// Needs an idle machine, because the program sends thousands of requests. It runs only if TRANSFERKIT_BROWSER_TESTS is set.
+    /// This test needs an idle machine, because it sends thousands of requests. It runs only if TRANSFERKIT_BROWSER_TESTS is set.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil))
     func `random requests get only described responses`() async throws {
         try await WebFixture.with {
-            // The program performs the checks of accounts and of the storage folder.
+            // The server runs `transferq` to check accounts and the storage folder.
             $0.program = FilePath(Commands.path)
         } _: { fixture in
             try await fixture.add(3)

@@ -52,7 +52,7 @@ import TransportTesting
                             #expect(reply.status == 200, "\(reply.body)")
                             let order = await fixture.queue.sessionIDs()
                             #expect(order == expected.map { ids[$0] }, "\(moved) \(place) \(target)")
-                            // A session that was already in its place counts as moved, as when it is the only one to move.
+                            // A session that already has its target position is in `changed`, too, as when it moves alone.
                             #expect(try reply.object["changed"] as? [String] == moved.map { ids[$0].description })
                             #expect(try (reply.object["refused"] as? [Any])?.isEmpty == true)
                         }
@@ -133,7 +133,7 @@ import TransportTesting
             #expect(repeated.status == 200, "\(repeated.body)")
             #expect(try repeated.object["id"] as? String == first.object["id"] as? String)
             #expect(await fixture.queue.status().sessions == 1)
-            // The header stays a condition for a new key.
+            // With a new key, `If-Match` is still a condition.
             let other = try await client.post(
                 "/api/v1/sessions", json: #"{"account":"a","paths":["\#(try fixture.file("other"))"]}"#,
                 ["If-Match": tag, "Idempotency-Key": "k-2"])
@@ -156,7 +156,7 @@ import TransportTesting
                     "/api/v1/sessions/actions", json: #"{"operation":"move","ids":[\#(list)],\#(place)}"#, ["If-Match": tag])
                 let undo = try #require(try reply.object["undo"] as? [[String: String]], "\(reply.body)")
                 #expect(undo.count == moved.count)
-                // Each move expects the order that the preceding one has left.
+                // Each of these moves requires the revision of the order that the previous move returned.
                 var current = try #require(try await client.get("/api/v1/queue").headers["etag"])
                 for step in undo {
                     let id = try #require(step["id"])

@@ -145,7 +145,7 @@ import TransportTesting
             #expect(accounts.components(separatedBy: "</ul>").first?.contains("wed 7M") == true)
             #expect(try await client.post("/api/v1/queue/set", json: #"{"timetable":null}"#).object["timetable"] is NSNull)
             #expect(await fixture.queue.status().timetable == nil)
-            // The form of the page and the command have the same effect.
+            // The form of the page and the command set and remove timetables, too.
             let (browser, form) = try await fixture.browser()
             let fields = [("form", form), ("do", "limits"), ("maxSessions", "2"), ("rateLimit", "1K"), ("timetable", "* 2K")]
             #expect(try await browser.post("/forms", form: fields).status == 303)

@@ -53,7 +53,7 @@ import TransportTesting
     @Test func `a client that reads no events is disconnected`() async throws {
         try await WebFixture.with {
             ($0.limits.eventClients, $0.limits.writeTime) = (1, 1_000)
-            // Without more writes, the server would not notice for a while that the client does not read.
+            // The server notices that the client does not read only when a write blocks. Heartbeats cause more writes.
             $0.limits.heartbeat = .milliseconds(100)
         } _: { fixture in
             let ids = try await fixture.add(2_000)
@@ -103,7 +103,7 @@ import TransportTesting
             try socket.send(String(repeating: request, count: 1_000))
             // Wait for the first response. Otherwise, the server could accept the other connection first.
             _ = await socket.readSome()
-            // The only connection is taken until the server closes it.
+            // The first client uses the only connection until the server closes it.
             #expect(try await client.get("/api/v1/queue").status == 200)
             let received = await socket.readToEnd()
             #expect(String(decoding: received, as: UTF8.self).components(separatedBy: "HTTP/1.1 200").count - 1 < 1_000)

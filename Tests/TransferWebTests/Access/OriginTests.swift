@@ -54,7 +54,7 @@ import TransportTesting
                 for path in ["/api/v1/queue", "/api/v1/events", "/parts", "/"] {
                     #expect(try await browser.get(path, ["Sec-Fetch-Site": site]).status == 403, "\(site) \(path)")
                 }
-                // A link opens the page. A browser does not send the cookie then, because it is SameSite=Strict.
+                // A user follows a link to the page. The browser then omits the cookie, because the cookie is SameSite=Strict.
                 let link = ["Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"]
                 #expect(try await fixture.client(nil).get("/", link).status == 401)
                 #expect(try await browser.get("/api/v1/queue", link).status == 403)

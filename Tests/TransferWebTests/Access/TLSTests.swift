@@ -28,7 +28,7 @@ import TransferWeb
         } _: { fixture in
             let (host, port) = ("queue.example.com", fixture.port)
             let jar = folder.appending("jar").string
-            /// Sends a request, and returns the response with its headers.
+            /// Sends a request, and returns curl's exit status and the response with its headers; nil without a response.
             func curl(_ path: String, _ words: String..., scheme: String = "https") async throws -> (status: Int32, reply: WebReply?) {
                 let arguments = [
                     "--silent", "--include", "--http1.1", "--cacert", certificate.string, "--cookie", jar, "--cookie-jar", jar, "--resolve",
@@ -50,7 +50,7 @@ import TransferWeb
             let plain = try await curl("/api/v1/queue/drain", json[0], json[1], json[2], json[3], json[4], "Origin: http://\(host):\(port)")
             #expect(plain.reply?.status == 403 && plain.reply?.code == "foreignOrigin", "\(plain)")
             #expect(try await curl("/", scheme: "http").reply?.status != 200)
-            // Without the certificate as its authority, curl rejects the server.
+            // Without the certificate in its list of authorities, curl rejects the server.
             #expect(try await curl("/", "--cacert", "/dev/null").status != 0)
         }
     }

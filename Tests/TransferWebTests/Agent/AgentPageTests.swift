@@ -26,7 +26,7 @@ import TransportTesting
         throw CancellationError()
     }
 
-    /// The process ID of the web server for a storage folder.
+    /// Returns the process ID of the web server for a storage folder.
     private func webServer(_ store: FilePath) throws -> pid_t {
         let found = try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { pid_t($0) }.filter { process in
             let words = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline")))?.split(separator: 0) ?? []
@@ -52,7 +52,8 @@ import TransportTesting
         let client = WebClient(port: try await port(log), token: token)
         #expect(try await client.get("/api/v1/queue").status == 200)
         program.kill()
-        // The web server stops when its standard input closes, because the agent holds the other end of the pipe.
+        // The agent holds the other end of the pipe to the web server's standard input. The pipe closes with the agent, and the web
+        // server then stops.
         while (try? await client.get("/api/v1/queue")) != nil {}
     }
 
@@ -79,7 +80,7 @@ import TransportTesting
         let started = try StartedProgram(Commands.path, words, environment: ["TZ": "Europe/Berlin"])
         try #require(await Commands.end(of: started) == 0)
         do {
-            // The page starts after the agent.
+            // The agent logs the address of the page after `agent start` has returned.
             var log = ""
             while !log.contains("The page is at ") {
                 log = (try? String(contentsOfFile: store.appending("agent.log").string, encoding: .utf8)) ?? ""

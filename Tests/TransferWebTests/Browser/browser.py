@@ -95,7 +95,7 @@ class Browser:
                 return False
         try:
             WebDriverWait(self.driver, seconds, poll_frequency=0.05).until(check)
-        except TimeoutException:  # Read the page only now, because it can change before.
+        except TimeoutException:  # Read the page only now, because it may have changed during the wait.
             raise AssertionError(f"{what}; the page shows {self.names()}, {self.find('body').text[:1500]}") from None
 
     def problems(self):

@@ -60,7 +60,7 @@ def reorder():
     require(queue.names()[-2:] == ["session 1", "session 3"], queue.names())
     undo(browser, "2 sessions")
     browser.wait(lambda: browser.names() == ["session 1", "session 2", "session 3", "session 4", "session 5", "session 0"], "the group returns")
-    # A session that another client moves in the meantime stays there.
+    # An undo leaves a session in its position if another client has moved that session.
     drag(browser, "session 5", "session 1")
     browser.wait(lambda: browser.names()[0] == "session 5", "a session moves to the front")
     queue.post(f"sessions/{queue.id('session 2')}/move", to="end")
@@ -92,7 +92,7 @@ def stale():
     require(queue.names() == expected, queue.names())
     ActionChains(browser.driver).send_keys(Keys.ESCAPE).release().perform()
     browser.wait(lambda: browser.names() == expected, "the page shows the order of the other client")
-    # In the order that the page shows now, the undo is possible.
+    # The page now has the current order, so the undo succeeds.
     browser.find("#toast button").click()
     expected = ["session 3", "session 5", "session 0", "session 1", "session 2", "session 4"]
     browser.wait(lambda: browser.names() == expected, "the move is undone")
@@ -265,7 +265,7 @@ def many():
         require(visible, index)
     drag(browser, "session 7431", "session 7433", below=True)
     browser.wait(lambda: queue.sessions("from=7433&limit=1")[0]["name"] == "session 7431", "a session in the middle moves")
-    # A group that is not listed as a whole moves, and returns.
+    # A group moves, and an undo restores it, even if the page does not contain the rows of all its sessions.
     top = "document.querySelector('#list').scrollTop = arguments[0] * document.querySelector('.row').offsetHeight"
     for index in [9_000, 10]:
         browser.run(top, index - 5)
@@ -277,7 +277,7 @@ def many():
     browser.wait(lambda: at(11) == "session 10" and at(12) == "session 9000", "both sessions are next to each other")
     undo(browser, "2 sessions")
     browser.wait(lambda: at(10) == "session 10" and at(9_000) == "session 9000", "both sessions return")
-    # A drag reaches sessions that were not listed when it began, and scrolls while the pointer rests near an edge.
+    # A drag reaches sessions that had no rows when the drag began. The list scrolls while the pointer rests near an edge.
     browser.run(top, 0)
     browser.wait(lambda: browser.row("session 2"), "the first sessions appear")
     ActionChains(browser.driver).move_to_element(browser.run("return arguments[0].querySelector('.handle')", browser.row("session 2"))).click_and_hold().perform()
@@ -294,7 +294,7 @@ def many():
     browser.wait(lambda: "Moved 1 session." in browser.find("#toast").text and at(2) == "session 3", "the session moves there")
     undo(browser, "1 session")
     browser.wait(lambda: at(2) == "session 2", "the session returns")
-    # How long the browser is busy with a scroll over the whole list.
+    # Measures the longest frame, and the largest number of rows, during a scroll over the whole list.
     longest, most = browser.driver.execute_async_script("""
         const done = arguments[0], list = document.querySelector('#list');
         let last = performance.now(), longest = 0, step = 0, most = 0;

@@ -228,7 +228,7 @@ import TransportTesting
             let server = WebServer(RemoteTransferQueue(folder: fixture.store, timeout: .seconds(60)), options: options)
             let port = try #require(URLComponents(string: try await server.start())?.port)
             let reader = try await EventReader(WebClient(port: UInt16(port), token: try fixture.token()), last: 0)
-            // After the first comment, which precedes each wait, a comment follows each attempt of the server to subscribe.
+            // The server sends one comment when it begins to wait, and one after each attempt to subscribe.
             for _ in 0..<3 { try await reader.comment() }
             await fixture.control.shutDownQueue()
             try FileManager.default.removeItem(atPath: fixture.store.string)
@@ -270,9 +270,9 @@ import TransportTesting
         }
     }
 
-    /// Releases and holds a session, until the server has received the events.
+    /// Releases and holds a session repeatedly, and waits until the server has received the events.
     ///
-    /// - Parameter count: Half of the number of events.
+    /// - Parameter count: The number of releases, and also of holds. Each of them causes one event.
     /// - Returns: The revisions before and after the events, and a client that has received them.
     private func observeChanges(
         _ count: Int, of fixture: WebFixture

@@ -12,7 +12,7 @@ import TransferWeb
 import TransportTesting
 
 @Suite struct MetricsTests {
-    /// The values by name and labels.
+    /// Returns the values of the metrics in a text in Prometheus's format, by their names with labels.
     private func samples(_ text: String) -> [String: Double] {
         Dictionary(
             text.split(separator: "\n").filter { !$0.hasPrefix("#") }.compactMap { line in
@@ -21,13 +21,13 @@ import TransportTesting
         ) { $1 }
     }
 
-    /// A type of metric, and its labels.
+    /// The type of a metric, and the names of its labels.
     private struct Family: Equatable {
         let type: String
         var labels: Set<String>
     }
 
-    /// The metrics of a table in an article, by their names in Prometheus.
+    /// Returns the metrics that a table of an article describes, by their names in Prometheus.
     private func documentedMetrics(in article: String) throws -> [String: Family] {
         let text = try String(contentsOfFile: article, encoding: .utf8)
         let rows = text.matches(of: #/(?m)^\| `(?<name>transfer[a-z_]+)`: .* \| (?<type>[a-z]+) \| (?<labels>.*)\|$/#)
@@ -41,7 +41,7 @@ import TransportTesting
         ) { $1 }
     }
 
-    /// The metrics in the text format of Prometheus.
+    /// Returns the types and labels of the metrics in a text in Prometheus's format.
     private func families(_ text: String) -> [String: Family] {
         var families: [String: Family] = [:]
         for line in text.split(separator: "\n") {
@@ -69,14 +69,14 @@ import TransportTesting
             _ = try await reader.events(upTo: "queueBecameIdle")
             reader.disconnect()
             var found = samples(try await client.get("/metrics").body)
-            // The server reads the account of an ended session after it has sent the event.
+            // The server reads the session's account only after it has sent the event, and then counts the session.
             while found["transferq_sessions_ended_total{account=\"a\",direction=\"upload\",result=\"failed\"}"] == nil
                 || found["transferq_sessions_ended_bytes_total{account=\"a\",direction=\"upload\",transport=\"memory\"}"] == nil
             {
                 found = samples(try await client.get("/metrics").body)
             }
             let documented = try documentedMetrics(in: "Sources/transferq/transferq.docc/WebPage.md")
-            // The rate of an account appears with its first running session.
+            // The metric of an account's rate exists only after a session of the account has run.
             let served = families(try await client.get("/metrics").body).filter { $0.key.hasPrefix("transferq_") }
             #expect(served == documented.filter { $0.key != "transferq_rate_bytes_per_second" || served[$0.key] != nil })
             #expect(found["transferq_up"] == 1)

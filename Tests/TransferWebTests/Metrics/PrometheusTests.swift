@@ -19,7 +19,7 @@ import TransportTesting
                 try await fixture.queue.add([.upload(items: [TransferItem(source, as: name)], to: "a")], at: nil, held: false)
             }
             _ = try await reader.events(upTo: "queueBecameIdle")
-            // A running session, so that there is a rate.
+            // Keeps a session running, so that the account has a rate.
             let gate = fixture.memory.gate("running", atByte: 1_000_000)
             let large = try fixture.file("large", size: 3 << 20)
             try await fixture.queue.add([.upload(items: [TransferItem(large, as: "running")], to: "a")], at: nil, held: false)

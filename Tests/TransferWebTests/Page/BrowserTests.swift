@@ -8,7 +8,7 @@ import TransferKit
 import TransferWeb
 import TransportTesting
 
-/// Runs the tests of `Browser/page.py`, which drive a real Chromium. They run one at a time, because each one starts a browser.
+/// Runs the tests of `Browser/page.py`, which control Chromium. They run one at a time, because each test starts a browser.
 ///
 /// They need the packages of the group `browser` and an idle machine, so they run only if TRANSFERKIT_BROWSER_TESTS is set.
 @Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil)) struct BrowserTests {

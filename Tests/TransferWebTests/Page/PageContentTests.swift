@@ -7,7 +7,7 @@ import TransferKit
 import TransferWeb
 import TransportTesting
 
-/// What the page shows of sessions, items and accounts.
+/// Tests of the content of the page: sessions, items and accounts.
 @Suite struct PageContentTests {
     private static let markup = "<img src=x onerror=alert(1)>\u{202E}"
 

@@ -88,7 +88,7 @@ import TransportTesting
             #expect(changed.rateLimit == 2 << 20)
             #expect(changed.tags == ["<b>", "day 2"])
             #expect(changed.name == "tab\tname")
-            // The page still shows the state before another client changed the rate.
+            // The form of this page has the values from before the first form changed the rate.
             #expect(try await save(["tags": "day 2, day 3"]).status == 303)
             changed = try await fixture.queue.status(of: id)
             #expect(changed.rateLimit == 2 << 20)
@@ -216,7 +216,7 @@ import TransportTesting
         try await WebFixture.with { fixture in
             let (browser, _) = try await fixture.browser()
             let page = try await browser.get("/").body
-            // Addresses other than those of forms and links.
+            // The addresses of the files that the page loads, without those of forms and links.
             let loaded = page.matches(of: #/<(?:link|script|img)[^>]* (?:href|src)="(?<address>[^"]*)"/#).map { String($0.output.address) }
             #expect(Set(loaded) == ["/icon.svg", "/page.css", "/page.js"])
             for path in loaded {
@@ -294,7 +294,7 @@ import TransportTesting
                 path = String(link.output.target).replacing("&amp;", with: "&")
             }
             #expect(pages == 3)
-            // The script gets the links that follow its longer list.
+            // The script requests a longer list than the page, and gets the matching page links.
             let parts = try await browser.get("/parts?view=history&limit=500").object
             #expect((parts["pager"] as? String)?.contains("from=10&amp;limit=500") == true, "\(parts["pager"] ?? "")")
         }

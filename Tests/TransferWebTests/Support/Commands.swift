@@ -31,7 +31,7 @@ enum Commands {
 
     /// Waits until a program has ended.
     ///
-    /// - Returns: Its exit status; nil if a signal ended it.
+    /// - Returns: The exit status of the program; nil if a signal ended it.
     static func end(of program: StartedProgram) async -> Int32? {
         let end = await BlockingIO.run { program.waitForEnd() }
         return end.flatMap { $0.wasKilled ? nil : $0.status }
@@ -45,7 +45,7 @@ final class LineReader {
 
     init(_ program: StartedProgram) { self.program = program }
 
-    /// The next line; nil at the end.
+    /// Returns the next line; nil at the end of the output.
     func next() async throws -> String? {
         while true {
             if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
@@ -60,12 +60,12 @@ final class LineReader {
         }
     }
 
-    /// The next line, as a JSON object.
+    /// Returns the next line, as a JSON object.
     func object() async throws -> [String: Any] {
         let line = try #require(try await next(), "the output ended")
         return try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any], "\(line)")
     }
 
-    /// The revision of the event in the next line.
+    /// Returns the revision of the event in the next line.
     func revision() async throws -> Int { try #require(try await object()["revision"] as? Int) }
 }

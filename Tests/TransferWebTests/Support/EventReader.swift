@@ -4,11 +4,11 @@ import Testing
 /// Reads server-sent events from a connection.
 final class EventReader {
     private let socket: WebSocket
-    /// The received bytes of the body, in chunks (RFC 9112, section 7.1).
+    /// The received bytes that have not been decoded yet: first the headers, then the chunks of the body (RFC 9112, section 7.1).
     private var received: [UInt8] = []
     private var text = ""
 
-    /// The server ended the stream after this text.
+    /// The error after the server has ended the stream, with the last text of the stream.
     struct StreamEnded: Error {
         let text: String
     }
@@ -34,12 +34,12 @@ final class EventReader {
         received.removeFirst(head.count)
     }
 
-    /// Reads up to a comment, before which no event must arrive.
+    /// Reads up to the next comment, and fails if an event arrives before the comment.
     func comment() async throws {
         while case let block = try await block(), block != ":" { try #require(!block.contains("data:"), "\(block)") }
     }
 
-    /// Reads the next event. Comments and the `retry` field are skipped.
+    /// Reads the next event. Skips comments and the `retry` field.
     func next() async throws -> Event {
         while true {
             var event = Event(data: [:])
@@ -56,7 +56,7 @@ final class EventReader {
         }
     }
 
-    /// Reads up to the next empty line.
+    /// Reads up to the next empty line, and returns the lines before it.
     private func block() async throws -> String {
         while true {
             if let end = text.range(of: "\n\n") {
@@ -77,7 +77,7 @@ final class EventReader {
         }
     }
 
-    /// Reads one chunk.
+    /// Reads the next chunk of the body.
     private func readMore() async throws {
         let lineBreak = Array("\r\n".utf8)
         while true {

@@ -32,7 +32,7 @@ struct WebClient: Sendable {
         return try WebReply(await socket.readToEnd())
     }
 
-    /// The request line and the headers, with the empty line.
+    /// Returns the request line and the headers, with the empty line after them.
     func head(_ method: String, _ path: String, _ headers: [String: String] = [:], length: Int? = nil, version: String = "1.1") -> String {
         var all = ["Host": host ?? "127.0.0.1:\(port)", "Connection": "close"]
         if let token { all["Authorization"] = "Bearer \(token)" }
@@ -44,9 +44,9 @@ struct WebClient: Sendable {
     }
 }
 
-/// A response.
+/// A response of the web server.
 struct WebReply: Sendable {
-    /// The server closed the connection after this text.
+    /// The error after the server has closed the connection without a status line, with the received text.
     struct NoResponse: Error {
         let text: String
     }
@@ -79,6 +79,6 @@ struct WebReply: Sendable {
         get throws { try #require(JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any], "\(body)") }
     }
 
-    /// The code of a problem.
+    /// The `code` of an error response; nil if the response has none.
     var code: String? { (try? object)?["code"] as? String }
 }

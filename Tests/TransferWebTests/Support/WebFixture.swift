@@ -32,7 +32,7 @@ final class WebFixture: Sendable {
         try await queue.save(Account("a", endpoints: [memory.endpoint()]))
         var options = WebServerOptions()
         options.port = 0
-        // The tests send more requests than a person.
+        // The tests send more requests than the standard limits allow.
         (options.limits.requestBurst, options.limits.requestsPerSecond) = (1_000_000, 1_000_000)
         prepare(&options)
         server = WebServer(RemoteTransferQueue(folder: folder.appending("store"), timeout: .seconds(60)), options: options)
@@ -62,17 +62,17 @@ final class WebFixture: Sendable {
         await control.shutDownQueue()
     }
 
-    /// The content of a token file.
+    /// Returns the token in a token file.
     func token(_ name: String = "web.token") throws -> String {
         try String(contentsOfFile: store.appending(name).string, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// A client with a token; without one if the name is nil.
+    /// Returns a client that sends a token, or none if the name of the token file is nil.
     func client(_ name: String? = "web.token") throws -> WebClient {
         WebClient(port: port, token: try name.map { try token($0) })
     }
 
-    /// A client with the cookie of a browser that opened the printed URL, and the token of the page's forms.
+    /// Returns a client with the cookie of a browser that opened the printed URL, and the token of the page's forms.
     func browser(_ name: String = "web.token") async throws -> (client: WebClient, form: String) {
         let login = try await client(nil).get("/login?token=\(token(name))")
         let cookie = String(login.headers["set-cookie"]?.prefix { $0 != ";" } ?? "")

@@ -8,7 +8,7 @@ import SystemPackage
     import Darwin
 #endif
 
-/// A TCP connection to the server.
+/// A TCP connection to the web server. It does not use the WebSocket protocol.
 final class WebSocket: Sendable {
     private let descriptor: FileDescriptor
     private let queue = DispatchQueue(label: "web-socket")
@@ -44,7 +44,7 @@ final class WebSocket: Sendable {
     /// Closes both directions, which also ends a read.
     func disconnect() { shutdown(descriptor.rawValue, CInt(SHUT_RDWR)) }
 
-    /// Reads the next bytes on a separate thread; none at the end, or after a reset.
+    /// Reads the next bytes on a separate thread. Returns no bytes at the end of the connection or after a reset.
     func readSome() async -> Data {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -32,7 +32,7 @@ struct TestTransfer {
     var form: UploadForm?
 
     /// - Parameters:
-    ///   - mode: `put`, `form` or `get`.
+    ///   - mode: `put`, `post`, `form` or `get`.
     ///   - size: The size of ``file`` in bytes; nil for no file.
     ///   - wait: Waits for the given duration.
     init(

@@ -128,7 +128,7 @@ import TransportSupport
         await transfer.end()
     }
 
-    /// A condition for the `PUT` would have another meaning for other requests.
+    /// For another request, a condition of the `PUT`, such as `If-None-Match`, would mean something else.
     @Test func sendsConditionsOnlyWithUpload() async throws {
         var transfer = try transfer(.size, HTTPOptions(uploadCheck: .head), answers: [[.answer(201)], [.answer(405)]])
         transfer.options.headers = ["If-None-Match": "*"]

@@ -76,7 +76,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Only folders below the fixed part of the address, `/in/`, are created. The requests keep the query, because it may authorize them.
+    /// The transport creates only folders below the fixed part of the address, `/in/`. The requests keep the query, because it may authorize them.
     @Test func createsFoldersOfAddressesWithPlaceholders() async throws {
         let server = FolderServer(["/in/"])
         let transfer = try transfer("a/b.bin", to: "/in/{transfer}/{name}?key=1") { request, _ in server.answer(request) }

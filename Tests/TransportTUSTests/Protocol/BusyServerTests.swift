@@ -20,7 +20,7 @@ import TransportTUS
         #expect(error?.failureClass == .transient)
         #expect(error?.retryAfter == .seconds(60))
         #expect(upload.methods == ["POST", "PATCH"])
-        // The server received the whole request, so the client does not reduce the size of later requests. A new process does not reduce it
+        // The server received the whole request, so the client does not reduce the size of later requests. A new process does not reduce the size
         // either.
         let transport = TUSTransport()
         _ = try await upload.run(from: upload.recorder.checkpoints.last, by: transport)

@@ -100,7 +100,7 @@ import TransportTUS
         let storing = Self.storing()
         let upload = try TestUpload(size: size) { request, number in
             guard request.method == "PATCH", request.contentLength > size / 2 else { return storing(request, number) }
-            // If no byte had arrived, the upload would not end with a comparison.
+            // If no byte had arrived, the upload would not end with the `GET` that compares the size.
             return request.headers["expect"] == nil ? [.read(1), .reset] : [.answer(413, ["Connection": "close"]), .close]
         }
         _ = try await upload.run()

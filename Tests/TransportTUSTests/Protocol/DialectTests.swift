@@ -71,7 +71,7 @@ import TransportTUS
 
     @Test func testDialectReplacesEachTerm() {
         for (tus, other) in zip(Mirror(reflecting: Dialect.tus).children, Mirror(reflecting: Self.other).children) {
-            // tus has no terms of the IETF's protocol.
+            // tus has no terms of the IETF's protocol *Resumable Uploads for HTTP*.
             if tus.label != "ietf" { #expect("\(tus.value)" != "\(other.value)", "\(tus.label ?? "")") }
         }
     }

@@ -2,7 +2,7 @@ import CurlEngine
 import Testing
 import TransportTUS
 
-/// The versions of the IETF's protocol as values.
+/// The values of ``Dialect`` that describe the versions of the IETF's protocol *Resumable Uploads for HTTP*.
 @Suite struct DialectTableTests {
     private func terms(_ version: String) throws -> IETFTerms {
         try #require(Dialect.ietfVersions.first { $0.version == version }?.ietf)

@@ -113,7 +113,7 @@ import TransportTUS
         await end(server, upload)
     }
 
-    /// tus is preferred if the server supports both protocols.
+    /// If the server supports both protocols, the client prefers tus.
     @Test func prefersTUS() async throws {
         let (server, upload) = try upload(dialect: "auto") { _ in
             [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation", "Accept-Patch": "application/partial-upload"])]

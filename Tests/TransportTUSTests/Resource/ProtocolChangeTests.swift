@@ -5,8 +5,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// tus servers that were replaced by a server of the IETF's protocol at the same address, and the reverse. Unfinished uploads restart, and
-/// new uploads use the new protocol.
+/// tus servers that were replaced by a server of the IETF's protocol *Resumable Uploads for HTTP* at the same address, and the reverse. Unfinished
+/// uploads restart, and new uploads use the new protocol.
 @Suite struct ProtocolChangeTests {
     /// A server whose protocol the test changes: `tus`, or a version of the IETF's protocol.
     private final class Server: Sendable {
@@ -134,8 +134,8 @@ import TransportTUS
         await end(scripted, upload)
     }
 
-    /// The endpoint may use only one protocol. If it is the new one, the upload restarts. If not, the file fails, and keeps its upload, because the
-    /// server's software may return.
+    /// The endpoint's setting allows only one protocol. If this is the new protocol, the upload restarts. If it is not, the file fails but keeps
+    /// its upload, because the server's old software may return.
     @Test(arguments: changes, ["tus", "ietf"])
     func restartsOnlyIfSettingAllowsNewProtocol(change: (old: String, new: String), dialect: String) async throws {
         let server = Server(change.new)

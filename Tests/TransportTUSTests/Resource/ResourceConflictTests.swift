@@ -76,7 +76,7 @@ import TransportTUS
         await check(try await upload("10", header: nil, body: Self.problem, mediaType: "application/json"), asks: true)
     }
 
-    /// A valid offset beyond the file can't be right.
+    /// An offset beyond the end of the file is implausible, although it is a valid number.
     @Test(arguments: ["101", "72057594037927936"]) func rejectsImplausibleOffset(offset: String) async throws {
         var upload = try TestUpload.resource(
             size: 100, version: "10",
@@ -90,7 +90,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that rejects each offset does not keep the client busy.
+    /// The client gives up if the server rejects each offset.
     @Test func endsIfConflictsRepeat() async throws {
         var upload = try TestUpload.resource(size: 100, version: "10") { request, _ in
             switch request.method {

@@ -5,8 +5,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each byte of less common requests and responses of the IETF's protocol. No byte that the server has is sent again, and
-/// there is no second upload.
+/// Connections that break at each byte of less common requests and responses of the IETF's protocol *Resumable Uploads for HTTP*. The client
+/// neither sends bytes again that the server has, nor creates a second upload.
 @Suite struct ResourceCutPlacesTests {
     private static let size = 100
 
@@ -88,7 +88,7 @@ import TransportTUS
         }
     }
 
-    /// The second interim response reports an offset. Only a complete one counts as a confirmation.
+    /// The second interim response reports an offset. Only a complete interim response counts as a confirmation.
     @Test(arguments: ["3", "8", "final"]) func recoversFromTruncatedProgress(version: String) async throws {
         let whole = ResourceServer.interim(version, "Upload-Offset: 50\r\n")
         for position in 0...whole.utf8.count {

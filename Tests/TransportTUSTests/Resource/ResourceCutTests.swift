@@ -4,7 +4,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each byte of requests and responses of the IETF's protocol. No byte is lost, and no file arrives twice.
+/// Connections that break at each byte of requests and responses of the IETF's protocol *Resumable Uploads for HTTP*. No byte is lost, and no file
+/// arrives twice.
 @Suite struct ResourceCutTests {
     private static let size = 100
 
@@ -25,7 +26,8 @@ import TransportTUS
         return 0
     }
 
-    /// libcurl reads the whole content of a small file in one read, so a missing upload could be complete; the server's state shows that it is not.
+    /// libcurl reads the whole content of a small file in one read, so the client must assume that the upload may be complete. The server's state
+    /// shows that it is not.
     @Test(arguments: ["3", "6", "8", "10"]) func recoversFromTruncatedContent(version: String) async throws {
         for position in 0...Self.size {
             let place = "version \(version), POST after \(position) bytes of content"
@@ -68,7 +70,8 @@ import TransportTUS
         }
     }
 
-    /// As long as the interim response is incomplete, the client does not know the upload. Because it has sent everything, the outcome is unknown.
+    /// As long as the interim response is incomplete, the client does not know the upload's URL. Because the client has sent all content, the
+    /// outcome is unknown.
     @Test(arguments: ["3", "6", "8", "10"]) func truncatedInterimResponseLeavesOutcomeUnknown(version: String) async throws {
         let whole = ResourceServer.interim(version)
         for position in 0...whole.utf8.count {

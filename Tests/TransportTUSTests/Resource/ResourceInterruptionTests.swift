@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Interrupted uploads with the IETF's protocol.
+/// Interrupted uploads with the IETF's protocol *Resumable Uploads for HTTP*.
 @Suite struct ResourceInterruptionTests {
     private struct Saved: Decodable {
         var url: String?
@@ -109,7 +109,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The last byte is sent only after the checkpoint shows that the server may complete the file.
+    /// The client sends the last byte only after a checkpoint states that the server may have completed the file.
     @Test func savesPossibleCompletionBeforeLastByte() async throws {
         let size = 8 << 20
         let count = Locked<Int?>(nil)
@@ -157,7 +157,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The upload resource failed, rather than the resource that processes the file.
+    /// The error comes from the upload resource (the URL that receives the content), not from the resource that processes the file.
     @Test func resumesAfterServerError() async throws {
         let upload = try TestUpload.resource(
             size: 10,
@@ -173,7 +173,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Interim responses of another version, or without the version that the request has, are ignored.
+    /// The client ignores interim responses of another version, and those without a version if the request has one.
     @Test(arguments: ["6", "final"]) func ignoresInterimResponseOfOtherVersion(version: String) async throws {
         let upload = try TestUpload.resource(size: 100, answers: [[.raw(ResourceServer.interim(version)), .read(nil), .reset]])
         #expect(await upload.failure()?.code == .outcomeUnknown)
@@ -268,7 +268,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that never completes the upload does not keep the client busy.
+    /// The client gives up if the server never completes the upload.
     @Test func endsIfServerNeverCompletesUpload() async throws {
         let upload = try TestUpload.resource(size: 10) { request, _ in
             switch request.method {

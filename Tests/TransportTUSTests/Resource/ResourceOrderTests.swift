@@ -74,7 +74,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server rejects the request before it has the whole content. The client ends the request before it asks.
+    /// The server rejects the request before it has the whole content. The client ends the request before it asks for the offset.
     @Test(arguments: ["3", "8", "10"]) func asksAfterEarlyRejection(version: String) async throws {
         let monitor = Monitor()
         var upload = try TestUpload.resource(size: Self.largeSize, version: version) { request, number in
@@ -97,7 +97,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Interim responses report offsets, limits, another URL and another version. None of them is a reason to ask.
+    /// Interim responses report offsets, limits, another URL and another version. None of them makes the client ask for the offset.
     @Test(arguments: ["3", "8", "10"]) func doesNotAskDuringProgress(version: String) async throws {
         let saved = DispatchSemaphore(value: 0)
         var upload = try TestUpload.resource(size: Self.largeSize, version: version) { request, _ in

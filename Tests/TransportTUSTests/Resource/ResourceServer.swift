@@ -2,7 +2,8 @@ import Locking
 import ScriptedHTTP
 import TransferCore
 
-/// A server of the IETF's protocol with one upload. The server stores all received bytes, and breaks one connection at a chosen byte.
+/// A server of the IETF's protocol *Resumable Uploads for HTTP* with one upload. The server stores all received bytes, and breaks one connection at
+/// a chosen byte.
 final class ResourceServer: Sendable {
     /// Where the server breaks the connection.
     enum Cut: Sendable {

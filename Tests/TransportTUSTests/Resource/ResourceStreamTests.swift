@@ -5,7 +5,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Streams with the verification `checksum`. Each request has the checksum of its content, and the last one also that of the whole stream.
+/// Streams with the verification `checksum`. Each request has the checksum of its content, and the last request also has the checksum of the whole
+/// stream.
 @Suite struct ResourceStreamTests {
     private static let size = 100
 
@@ -58,7 +59,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Integrity is claimed only if the server reports a digest.
+    /// The upload succeeds only if the server reports a digest.
     @Test func failsWithoutDigest() async throws {
         let upload = try upload(ResourceServer(version: "10", "", nil), reported: nil)
         let stream = try TestStream(upload.file, total: Self.size, ahead: 30)
@@ -67,7 +68,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The upload resource reports the digest if the response to the last request is lost.
+    /// If the response to the last request is lost, the client asks the upload's URL for the digest.
     @Test func asksForDigestAfterLostResponse() async throws {
         let server = ResourceServer(version: "10", "", nil)
         let upload = try upload(server)
@@ -88,7 +89,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Confirmed bytes of a stream can't be read again, so after an interruption only the checksums of the requests remain. The receipt claims no
+    /// Confirmed bytes of a stream can't be read again, so after an interruption only the checksums of the requests remain. The receipt contains no
     /// checksum of the whole stream.
     @Test(arguments: ["6", "10"]) func warnsIfInterruptedStreamIsUnverified(version: String) async throws {
         let server = ResourceServer(version: version, "", nil)

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Uploads with the IETF's protocol in all versions.
+/// Uploads with the IETF's protocol *Resumable Uploads for HTTP* in all versions.
 @Suite struct ResourceUploadTests {
     @Test(arguments: ResourceServer.versions) func sendsFileInOneRequest(version: String) async throws {
         let server = ResourceServer(version: version, "", nil)

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Stored uploads whose server now speaks another version of the IETF's protocol.
+/// Stored uploads whose server now speaks another version of the IETF's protocol *Resumable Uploads for HTTP*.
 @Suite struct ResourceVersionTests {
     private static let size = 10
 
@@ -34,7 +34,8 @@ import TransportTUS
         upload.requests.map { "\($0.method) \($0.headers["upload-draft-interop-version"] ?? "-")" }
     }
 
-    /// The server's software was replaced, and the uploads were kept. The version that the server names is tried first.
+    /// The server's new software kept the uploads. If the server names its version, the client tries this version next. Otherwise, it tries one
+    /// version after the other.
     @Test(
         arguments: [
             ("6", "8", true, ["8"]), ("3", "9", true, ["9"]), ("10", "6", true, ["6"]), ("final", "10", true, ["10"]),
@@ -97,7 +98,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that names another version in each rejection does not keep the client busy.
+    /// The client gives up if the server names another version in each rejection.
     @Test func endsIfVersionKeepsChanging() async throws {
         let upload = try TestUpload.resource(size: Self.size) { request, _ in
             let version = request.headers["upload-draft-interop-version"] ?? ""

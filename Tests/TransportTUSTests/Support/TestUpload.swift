@@ -22,7 +22,7 @@ struct TestUpload {
     var remotePath = "a.bin"
     /// The number of the attempt.
     var number = 1
-    /// The position of the item.
+    /// The position of the item in the session, counted from 0.
     var item: Int64 = 3
     /// Whether an earlier transfer of the file may have left content.
     var isRestarted = false

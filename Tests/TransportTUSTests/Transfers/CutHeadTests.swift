@@ -63,7 +63,7 @@ import TransportTUS
             #expect(failure.failureClass == .transient)
             _ = try await upload.run(from: upload.recorder.checkpoints.last)
         }
-        // The last request compares the size, because the server may have kept uncounted bytes.
+        // The last request compares the size, because the server may have kept bytes that its offset does not include.
         #expect(upload.methods == ["POST"] + (failure == nil ? ["HEAD"] : ["HEAD", "HEAD"]) + ["PATCH", "GET"])
         #expect(upload.requests.dropLast().last?.body == TemporaryFile.content(size: Self.size))
         await upload.end()

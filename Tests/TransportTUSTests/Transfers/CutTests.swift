@@ -83,7 +83,7 @@ import TransportTUS
             var isWhole = false
             if case .content(Self.size) = cut { isWhole = true }
             var methods = upload.methods
-            // If the network accepted bytes, but the server counted none of them, the size is compared at the end.
+            // If the network accepted bytes, but the server's offset includes none of them, the client compares the size at the end.
             if !isWhole, methods.last == "GET" { methods.removeLast() }
             #expect(methods == ["HEAD", "PATCH", "HEAD"] + (isWhole ? [] : ["HEAD", "PATCH"]), "\(cut)")
             #expect(upload.requests.filter { $0.method == "PATCH" }.allSatisfy { $0.headers["expect"] == "100-continue" }, "\(cut)")

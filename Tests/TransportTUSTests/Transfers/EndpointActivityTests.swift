@@ -4,8 +4,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Reports of activity and of waiting, which keep the queue from ending a slow attempt that has not stalled, and the delay that a failure
-/// includes.
+/// Reports of activity and of waiting, without which the queue would consider a slow attempt stalled. Also tests the delay that a failure includes
+/// (`Retry-After`).
 @Suite struct EndpointActivityTests {
     /// A buffering network path loses the whole content of an interrupted request. The server has no bytes, and the content is sent again.
     @Test func repeatedContentIsActivity() async throws {

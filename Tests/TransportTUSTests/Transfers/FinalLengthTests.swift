@@ -5,7 +5,7 @@ import TransportTUS
 
 /// The length of a concatenated upload must be the sum of the lengths of its segments (extension *concatenation*).
 @Suite struct FinalLengthTests {
-    /// A different length is rejected even if the offset is unknown or equals the expected length.
+    /// The client rejects a different length even if the offset is unknown or equals the expected length.
     @Test(arguments: [nil, 999, 1000]) func rejectsOtherLength(offset: Int?) async throws {
         let server = ConcatenationTests.Server { request in
             guard request.method == "HEAD" else { return nil }

@@ -88,8 +88,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The size of the downloaded file shows whether it contains bytes that the server did not count. A page from another server
-    /// proves nothing.
+    /// The size of the downloaded file shows whether it contains bytes that the server's offset did not include. A page from another server proves
+    /// nothing.
     @Test(arguments: [
         (ServerStep.tus(206, ["Content-Range": "bytes 0-0/200"], body: "x"), 0, true),
         (.answer(200, body: String(repeating: "x", count: 200)), 0, true),

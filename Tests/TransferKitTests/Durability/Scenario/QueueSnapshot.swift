@@ -22,7 +22,7 @@ struct QueueSnapshot: Hashable {
         }
     }
 
-    /// In queue order; then the drafts.
+    /// The sessions in the order of the queue, followed by the drafts.
     let sessions: [Session]
     let accounts: [Account]
     let blocked: [String]

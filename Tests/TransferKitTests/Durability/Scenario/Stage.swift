@@ -24,7 +24,7 @@ final class Stage: Sendable {
         configuration.logger.logLevel = .critical
         if isTimed { configuration.clock = clock.engineClock }
         configuration.randomFraction = { 1 }
-        // The small disks of these tests always have less free space than the default floor.
+        // The small disks of these tests always have less free space than a queue requires by default.
         configuration.diskFloor = 0
         configuration.storeObserver = observer
         queue = try await TransferQueue(
@@ -119,7 +119,7 @@ final class Stage: Sendable {
         }
     }
 
-    /// Returns when no run is stopping.
+    /// Returns when no session is ending.
     func waitForStoppingRuns() async throws {
         try await wait { sessions in !sessions.contains { $0.phase == .ending } }
     }

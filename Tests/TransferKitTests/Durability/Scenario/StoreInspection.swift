@@ -69,7 +69,7 @@ struct StoreInspection {
         }
     }
 
-    /// The upload of each checkpoint, and the number of bytes that the checkpoint covers.
+    /// Returns the upload of each checkpoint, and the number of bytes that the checkpoint covers.
     func checkpoints() throws -> [(upload: String, confirmed: Int64)] {
         try database.read { db in
             try Row.fetchAll(db, sql: "SELECT data, confirmed FROM checkpoint").map {
@@ -78,7 +78,7 @@ struct StoreInspection {
         }
     }
 
-    /// The names of the spool files that unsent data items refer to.
+    /// Returns the names of the spool files that unsent data items refer to.
     func spooled() throws -> Set<String> {
         try database.read { db in
             Set(

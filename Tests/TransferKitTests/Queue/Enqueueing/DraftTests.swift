@@ -127,7 +127,7 @@ import TransportTesting
         return request
     }
 
-    /// The deduplication key of a draft counts only after it was enqueued.
+    /// The deduplication key of a draft applies only after the draft was enqueued.
     @Test func checksDuplicatesWhenEnqueued() async throws {
         let queue = try await fixture.openWithAccounts()
         var requests = [try fixture.upload("1"), try fixture.upload("2"), try fixture.upload("3")]

@@ -81,7 +81,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Each removed session has its own dependent, so the release of each is a row, too.
+    /// Each removed session has its own dependent, so each release also changes a row.
     @Test func removesManySessionsWithDependentsInBatches() async throws {
         let fixture = try QueueFixture()
         let (firsts, dependents) = try await fixture.storePairs(6_000)
@@ -91,7 +91,7 @@ import TransportTesting
         #expect(try await queue.apply(.remove(isForced: true), to: .sessions(firsts)).count == 6_000)
         while case .after? = try await queue.status(of: dependents[5_999]).why { await Task.yield() }
         #expect(await queue.sessionIDs() == dependents)
-        // A transaction that stores the settings also stores those that have not changed.
+        // A transaction that stores the settings also stores the settings that have not changed.
         let largest = rows.withLock { $0.largest }
         #expect(largest <= 10_010, "\(largest) rows in one transaction")
         await queue.shutdown()

@@ -185,7 +185,7 @@ extension LargeGroupTests {
         try await expectTransfer(try await fixture.open(rowsPerSweep: Self.limit))
     }
 
-    /// The queue discards the unfinished uploads of a cancelled group in batches.
+    /// The queue removes the unfinished uploads of a cancelled group in batches.
     @Test func cancellationOfGroupMovesCheckpointsInBatches() async throws {
         try await prepareSessions(.waiting, filesAre: .failed)
         let store = try await QueueStore.open(.folder(path), clock: .system)

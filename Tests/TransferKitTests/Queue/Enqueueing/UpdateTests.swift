@@ -67,8 +67,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session that has transferred content keeps its account, and the options that determine how files arrive, even after the queue is opened
-    /// again. Other properties can change.
+    /// A session that has transferred content keeps its account, and the options that determine how files arrive, even after the queue is
+    /// opened again. Other properties can change.
     @Test func keepsAccountAfterFirstByte() async throws {
         var queue = try await fixture.openWithAccounts()
         let id = try await queue.enqueue(fixture.upload("1")).id
@@ -225,7 +225,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Items that have not begun can be replaced, even those after a folder that has not been read. The queue deletes the data of replaced items.
+    /// Items that have not begun can be replaced, even those after a folder that has not been read. The queue deletes the data of
+    /// replaced items.
     @Test func replacesItemsThatHaveNotBegun() async throws {
         var queue = try await fixture.openWithAccounts()
         let inner = fixture.folder.path.appending("folder").string

@@ -27,9 +27,9 @@ import TransportTesting
         await queue.waitUntilIdle(scheduled: false)
     }
 
-    /// The errors of attempts during an outage. Either no process listens (nil), a proxy responds for a stopped server, a server accepts connections
-    /// but never responds, or a forwarder closes connections during the handshake. If a forwarder closes them after an HTTP request, the error has
-    /// the code of a proxy's response.
+    /// The errors of attempts during an outage. Either no process listens (nil), a proxy responds for a stopped server, a server accepts
+    /// connections but never responds, or a forwarder closes connections during the handshake. If a forwarder closes them after an HTTP
+    /// request, the error has the code of a proxy's response.
     static let outages: [TransferError?] = [
         nil, TransferError(.transient, .serverUnavailable, "502"), TransferError(.unreachable, .stalled, "Nothing moved."),
         TransferError(.unreachable, .connectionLost, "Closed without a byte."),

@@ -87,7 +87,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Another queue may soon send the same file, so this queue must stop sending even if it can't store the interruption.
+    /// Another queue may soon send the files of a withdrawn session, so this queue must stop the run even if it can't store the
+    /// interruption.
     @Test func interruptsWithdrawnSessionImmediately() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 4_000)
@@ -160,8 +161,8 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// A run reports each completed file to the queue. A kill would lose all reports that wait for the store, and the next process would send
-    /// their files again. So the queue limits the number of such reports.
+    /// A run reports each completed file to the queue. A kill would lose all reports that wait for the store, and the next process would
+    /// send their files again. So the queue limits the number of such reports.
     @Test func limitsReportsWaitingForStore() async throws {
         let transport = InstantTransport()
         let changes = Locked((current: 0, largest: 0))

@@ -49,7 +49,7 @@ import TransportTesting
         while exists(folder) { await Task.yield() }
     }
 
-    /// Each opening looks for abandoned folders. It must not remove one that another queue creates at the same time.
+    /// Each opening looks for abandoned folders. It must not remove a folder that another queue creates at the same time.
     @Test func eachQueueHasItsOwnStorageInMemory() async throws {
         let folders = try await withThrowingTaskGroup(of: FilePath.self) { group in
             for _ in 0..<20 {
@@ -80,7 +80,7 @@ import TransportTesting
         // A process that was killed before it created the lock file leaves an empty folder.
         let empty = parent.appending("transferkit-memory-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: empty.string, withIntermediateDirectories: false)
-        // Not a storage folder.
+        // This folder is not a storage folder.
         let other = parent.appending("transferkit-memory-\(UUID().uuidString)-other")
         try FileManager.default.createDirectory(atPath: other.string, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: other.string) }

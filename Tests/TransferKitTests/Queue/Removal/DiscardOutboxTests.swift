@@ -96,7 +96,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An earlier process postponed a removal at a host that hangs now. The retry of this removal does not delay a new removal at another host.
+    /// An earlier process postponed a removal at a host that hangs now. The retry of this removal does not delay a new removal at another
+    /// host.
     @Test func retryAtHangingHostDoesNotDelayNewRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await fixture.open(transports: [transport])
@@ -119,8 +120,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The test drops an index that the queue needs to read the pauses of earlier processes. The queue must still pause a host that asks it to
-    /// back off.
+    /// The test drops an index that the queue needs to read the pauses of earlier processes. The queue must still pause a host that asks
+    /// it to back off.
     @Test func pausesHostAlthoughStoredPausesCannotBeRead() async throws {
         var queue = try await fixture.open(transports: [transport])
         await queue.shutdown()
@@ -173,7 +174,7 @@ import TransportTesting
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 2, "one request of each process")
         #expect(try await queue.statistics().removalsDue == 4_901)
-        // The first statement records the response to the only request.
+        // The first statement stores the response to the only request.
         let changes = statements.withLock(\.self)
         #expect(changes.count == 3, "\(changes)")
         #expect(changes.dropFirst().first?.hasPrefix("DELETE") == true, "expired removals are dropped before the rest is postponed")
@@ -186,8 +187,8 @@ extension DiscardOutboxTests {
     private static let year = 365.0 * 24 * 3_600
     private static let week = Duration.seconds(7 * 24 * 3_600)
 
-    /// A machine whose clock has no battery boots in 1970, and gets the correct date after a restart of the queue. Removals at the host, which
-    /// may be paused, expire only after another week.
+    /// A machine whose clock has no battery boots in 1970, and gets the correct date after a restart of the queue. Removals at the host,
+    /// which may be paused, expire only after another week.
     @Test(arguments: [nil, Duration.seconds(3_000)])
     func wrongDateOfEarlierProcessKeepsRemovals(retryAfter: Duration?) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: retryAfter))
@@ -226,7 +227,7 @@ extension DiscardOutboxTests {
         await queue.shutdown()
     }
 
-    /// An earlier process recorded the removal while the date was far in the future.
+    /// An earlier process stored the removal while the date was far in the future.
     @Test func correctsFarDeadline() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await fixture.open(transports: [transport])

@@ -54,7 +54,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The times of attempts in earlier runs are stored.
+    /// The queue stores the times of attempts, so the times of earlier runs also count.
     @Test func measuresPartsOfTransfer() async throws {
         let transport = TimedTransport(clock: fixture.clock)
         var queue = try await fixture.open(transports: [transport])
@@ -79,7 +79,7 @@ import TransportTesting
         await queue.waitUntilIdle()
         #expect(try await queue.status(of: id).times?.total == expected.total * 2)
         _ = try await queue.stopAndWait()
-        // A new run of all files begins with new times.
+        // A restart of the session sets its times to zero.
         try await queue.run(id, again: true)
         #expect(try await queue.status(of: id).times?.total == 0)
         await queue.shutdown()
