@@ -4,12 +4,12 @@
     public import Synchronization
 #endif
 
-/// A value behind a lock. Hold the lock for a few instructions only, never across a callback or an `await`.
+/// A value that a lock guards. In ``withLock(_:)``, run only a few instructions, and neither call a callback nor wait.
 ///
 /// This is the only lock type of the package; its module is not a product. The functions are public and inlinable, because the compiler
 /// inlines only public, inlinable functions into other modules. Inlining matters because a transfer takes a lock for each block of data.
 ///
-/// Thread sanitizer does not know the futex that `Mutex` uses on Linux and reports false races, so its build uses `NSLock`.
+/// Thread sanitizer does not know the futex that `Mutex` uses on Linux, and reports false races. So builds for the sanitizer use `NSLock`.
 public final class Locked<Value: Sendable>: Sendable {
     #if TRANSFERKIT_THREAD_SANITIZER
         @usableFromInline let lock = NSLock()
@@ -42,7 +42,8 @@ public final class Locked<Value: Sendable>: Sendable {
         /// - Parameter body: Runs on the caller's thread. Must not take this lock.
         /// - Throws: The error of `body`.
         @inlinable public func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
-            // The value is Sendable, so passing it in and out of the region is safe; `sending` can't express that for a generic result.
+            // The value is Sendable, so passing it into and out of the isolation region is safe. `sending` can't express that for a generic
+            // result.
             try mutex.withLock { (value: inout sending Value) throws(Failure) -> Result in try body(&value) }
         }
     #endif

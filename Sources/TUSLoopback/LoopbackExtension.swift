@@ -2,13 +2,13 @@
 ///
 /// *creation* is always supported, because uploads are impossible without it. *expiration* is supported if uploads have a lifetime.
 public enum LoopbackExtension: String, CaseIterable, Hashable, Sendable {
-    /// A creation request can contain content. Without the extension, the content is ignored and the creation succeeds.
+    /// A creation request can contain content. Without the extension, the server ignores the content, and the creation succeeds.
     case creationWithUpload = "creation-with-upload"
     /// An upload can be created before its length is known.
     case creationDeferLength = "creation-defer-length"
     /// Clients can remove uploads.
     case termination
-    /// Content is compared with the checksum in `Upload-Checksum`. Without the extension, the header is ignored.
+    /// The server compares content with the checksum in `Upload-Checksum`. Without the extension, the server ignores the header.
     case checksum
     /// The checksum can follow the content as a trailer. Requires ``checksum``.
     case checksumTrailer = "checksum-trailer"

@@ -3,22 +3,22 @@ import TransferCore
 
 /// A simulated fault of the server in one request; see ``TUSLoopbackServer/inject(_:times:)``.
 public enum LoopbackFault: Hashable, Sendable {
-    /// Receives the given number of bytes of a request's body, and closes the connection without a response. The bytes are stored, unless
-    /// the request has a checksum.
+    /// Receives the given number of bytes of a request's body, and closes the connection without a response. The server keeps the received
+    /// bytes, unless the request has a checksum.
     ///
     /// Applies to the first POST, PATCH or (IETF) PUT whose body has at least the given number of bytes. If the body has exactly that
     /// number of bytes, only the response is lost.
     case cut(afterBodyBytes: Int64)
 
-    /// Closes the connection without a response after the upload is complete. Applies to the first request that completes an upload with the IETF's
-    /// protocol.
+    /// Closes the connection without a response after a request has completed an upload. Applies to the first request that completes an
+    /// upload with the IETF's protocol.
     case loseFinalResponse
 
     /// Sends the given number of bytes of content, and closes the connection. Applies to the first GET whose response has at least that number of
     /// bytes.
     case cutDownload(afterBytes: Int64)
 
-    /// Responds with the given status, from 200 to 599, and headers, without handling the request, and discards the body. A nil `method`
+    /// Responds with the given status, from 200 to 599, and headers, without handling the request, and ignores the body. A nil `method`
     /// matches any method.
     case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
 }
@@ -27,7 +27,7 @@ public enum LoopbackFault: Hashable, Sendable {
 final class FaultScript: Sendable {
     private let faults = Locked<[LoopbackFault]>([])
 
-    /// The offset at which uploads and downloads stop; nil to let them continue.
+    /// The offset, in bytes, at which uploads and downloads stop; nil to let them continue.
     let stopOffset = Locked<Int64?>(nil)
 
     /// Returns the number of bytes after an offset that may be transferred now, at least 1.

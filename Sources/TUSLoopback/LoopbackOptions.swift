@@ -15,8 +15,8 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// The supported tus extensions, in addition to *creation*.
     public var extensions: Set<LoopbackExtension>
 
-    /// The time for which an incomplete upload is kept after its last change, rounded up to whole seconds (extension *expiration*); nil for
-    /// no limit.
+    /// The time for which the server keeps an incomplete upload after its last change, rounded up to whole seconds (extension
+    /// *expiration*); nil for no limit.
     public var lifetime: Duration?
 
     /// Whether complete uploads can be downloaded with `GET`, which is not part of tus.

@@ -6,10 +6,10 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
     /// The number of requests by method, except those for `/statistics` and those whose host is not a loopback host.
     public var requests: [String: Int] = [:]
 
-    /// The number of body bytes received and kept.
+    /// The number of body bytes that the server received and kept.
     public var bytesStored: Int64 = 0
 
-    /// The number of body bytes received but not kept.
+    /// The number of body bytes that the server received but did not keep.
     public var bytesDiscarded: Int64 = 0
 
     /// The number of content bytes sent to clients.
@@ -50,7 +50,7 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
     }
 }
 
-/// Records the requests of all connections.
+/// Collects the statistics of the requests on all connections.
 final class StatisticsRecorder: Sendable {
     private let state = Locked(State())
 
@@ -77,7 +77,7 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Records the start of a request for an upload. Returns the position of the request's entry, for later updates.
+    /// Adds a request for an upload. Returns the position of the request in the statistics, for later updates.
     func begin(_ method: String, offset: Int64?, for upload: Upload) -> Entry {
         state.withLock { state in
             let index = state.indices[upload.id] ?? state.statistics.uploads.count
@@ -97,7 +97,7 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Records that the stored bytes of a request were discarded.
+    /// Moves the stored bytes of a request to the discarded bytes.
     func discardedStoredBytes(of entry: Entry) {
         state.withLock { state in
             let bytes = state.statistics.uploads[entry.upload].requests[entry.request].received
@@ -107,7 +107,7 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Records the length and offset of an upload.
+    /// Updates the length, the offset and the completeness of an upload.
     func updated(_ upload: Upload) {
         let (length, offset, isComplete) = (upload.record.length, upload.offset, upload.isComplete)
         state.withLock { state in

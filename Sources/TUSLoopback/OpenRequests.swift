@@ -25,7 +25,7 @@ final class OpenRequests: Sendable {
         state.withLock { $0.connections[ObjectIdentifier(connection)] = nil }
     }
 
-    /// Interrupts all current requests. Later requests fail.
+    /// Interrupts all current requests. Later calls of ``insert(_:)`` throw an error.
     func stop() {
         let open = state.withLock { state in
             state.isStopping = true

@@ -15,6 +15,8 @@ final class RunningServer: Sendable {
     private let connections: OpenRequests
 
     /// Starts the server and returns when it is listening.
+    ///
+    /// - Throws: A ``LoopbackError`` if the port can't be used.
     init(port: UInt16, handler: RequestHandler) async throws {
         let connections = OpenRequests()
         // A test server logs nothing.

@@ -14,14 +14,15 @@ import TransferCore
 /// With tus, the server supports the core protocol and all extensions. With the IETF's protocol, the server supports interim responses, limits,
 /// digests and problem types. See ``LoopbackOptions``. The server does not authenticate clients. Clients can download complete uploads with GET.
 ///
-/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its properties, such as its length and
-/// its decoded metadata. Received bytes are kept, even after a broken connection, and survive a restart of the server.
-/// The exception is a request with a checksum: its bytes are discarded unless the whole body arrives and matches.
+/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its properties, such as its
+/// length and its decoded metadata. The server keeps received bytes, even after a broken connection or a restart of the server. The
+/// exception is a request with a checksum: the server removes its bytes, unless the whole body arrives and matches the checksum.
 ///
 /// A HEAD, PATCH or DELETE for an upload ends a request that is still writing to the upload. A client that lost its connection therefore
 /// need not wait until the server notices the loss.
 ///
-/// HTTP is implemented by Hummingbird. File access runs on NIO's thread pool for blocking work, so the cooperative pool never blocks.
+/// The server uses the HTTP implementation of Hummingbird. It accesses files on NIO's thread pool for blocking work, so the cooperative
+/// thread pool never blocks.
 public final class TUSLoopbackServer: Sendable {
     private let folder: FilePath
     private let port: UInt16
@@ -31,7 +32,7 @@ public final class TUSLoopbackServer: Sendable {
     private let recorder = StatisticsRecorder()
     private let running = Locked<RunningServer?>(nil)
     /// Whether the server uses the folder: from the call of ``start()`` until ``stop()`` has ended. If the server started twice, the second
-    /// start would discard the unverified bytes of uploads that are being written.
+    /// start would remove the bytes of uploads whose checksum is not verified yet.
     private let isStarted = Locked(false)
 
     /// Creates a server without starting it.
@@ -101,7 +102,8 @@ public final class TUSLoopbackServer: Sendable {
 
     /// Stops uploads and downloads at an offset, without notifying clients. They continue after a call with a higher offset or nil.
     ///
-    /// A HEAD, PATCH or DELETE for a stopped upload ends the request that sends the content. Bytes of that request after the offset are discarded.
+    /// A HEAD, PATCH or DELETE for a stopped upload ends the request that sends the content. The server does not store bytes of that
+    /// request after the offset.
     ///
     /// - Parameter offset: The offset in bytes, at least 0; nil to continue.
     public func stopContent(at offset: Int64?) {

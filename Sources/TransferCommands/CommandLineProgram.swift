@@ -28,7 +28,8 @@ public struct CommandLineProgram: Sendable {
     ///
     /// - Parameters:
     ///   - transports: The transports that endpoints can use.
-    ///   - arguments: The arguments of the command, as for ``run(_:)``.
+    ///   - arguments: The arguments after the program's name, encoded by ``ProcessArguments``.
+    ///   - body: Runs the command with the program and these arguments, and returns the exit status.
     package static func main(
         transports: RegisteredTransports = .builtIn, arguments: [String], _ body: (CommandLineProgram, [String]) async -> Int32
     ) async -> Never {
@@ -44,7 +45,10 @@ public struct CommandLineProgram: Sendable {
 
     /// Runs one command on a queue.
     ///
-    /// - Parameter queue: The queue; nil for the queue in the storage folder.
+    /// - Parameters:
+    ///   - arguments: The arguments after the program's name, encoded by ``ProcessArguments``.
+    ///   - queue: The queue; nil for the queue in the storage folder.
+    /// - Returns: The exit status.
     package func run(_ arguments: [String], on queue: (any ControllableQueue)?) async -> Int32 {
         var program = self
         program.context.queue = queue
@@ -65,8 +69,8 @@ public struct CommandLineProgram: Sendable {
         context = CommandContext(transports: transports, output: OutputWriter(.standardOutput), terminal: Terminal(.standardError))
     }
 
-    /// Sets up logging for code that has no logger, such as a transport that checks an endpoint.
-    /// Logs warnings, and more with `-v`.
+    /// Sets up logging for code that has no logger, such as a transport that checks an endpoint. Logs warnings and errors, and more with
+    /// `-v`.
     private func bootstrapLogging(for arguments: [String]) {
         let (level, terminal) = (CommonOptions.logLevel(of: arguments), context.terminal)
         LoggingSystem.bootstrap { _ in
@@ -110,7 +114,7 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    /// Returns the command for arguments, without running it.
+    /// Parses arguments and returns their command, without running it.
     private static func command(for arguments: [String]) async throws -> any ParsableCommand {
         let arguments = CommandWords.replacingFormerName(in: CommonOptions.movingAfterCommand(arguments))
         if !isCompletionRequest(arguments) {
@@ -125,10 +129,10 @@ public struct CommandLineProgram: Sendable {
     /// Prevents other processes of the same user from reading the secrets in the memory of this process.
     package static func protectMemory() { ProcessMemoryProtection.enable() }
 
-    /// Returns arguments that begin with the command: moves common options before the command to the end.
+    /// Moves common options that precede the command after it, so that the returned arguments begin with the command.
     package static func beginningWithCommand(_ arguments: [String]) -> [String] { CommonOptions.movingAfterCommand(arguments) }
 
-    /// Returns why the arguments of a command are wrong; nil if it can run with them. Does not run the command.
+    /// Returns the error message for invalid arguments; nil if they are valid. Does not run the command.
     package static func usageError(in arguments: [String]) async -> String? {
         do {
             _ = try await command(for: arguments)
@@ -154,12 +158,13 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    /// A space and the next step after an error of the queue: a command, or a section of the documentation. Empty for an error without a next step.
+    /// Advice to append to the message of a queue error: a space, followed by a command or a section of the documentation. Empty without
+    /// advice.
     private static func advice(for error: QueueError) -> String {
         switch error.code {
         case .noSuchAccount: " To list accounts: transferq account list"
         case .accountInUse: " With --cascade, the command removes both."
-        // The message ends with a command.
+        // A message without a full stop already ends with a command.
         case .invalidTransition where !error.message.hasSuffix("."): ""
         default: Troubleshooting.reference(for: error.code).map { " \($0)" } ?? ""
         }
@@ -183,7 +188,7 @@ public struct CommandLineProgram: Sendable {
         return (lines + ["SQLite/\(StoreHealth.sqliteLibraryVersion)"]).joined(separator: "\n")
     }
 
-    /// Prints a parser error. Requests for help and for the version are also parser errors, but succeed.
+    /// Prints a parser error. The parser also throws an error for the help and for the version. These requests succeed.
     private func handle(parserError error: any Error, of arguments: [String]) async -> ExitStatus {
         let isAboutCompletion = arguments.contains { $0.hasPrefix("--generate-completion-script") }
         var text = isAboutCompletion ? CompletedCommand.fullMessage(for: error) : RootCommand.fullMessage(for: error)

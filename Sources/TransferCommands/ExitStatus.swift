@@ -9,12 +9,14 @@ enum ExitStatus: Int32, Error {
     case incomplete = 1
     /// The arguments are wrong, or a file can't be read. Nothing was changed.
     case usage = 2
-    /// The queue can't be opened or reached, or its store failed.
+    /// The queue can't be opened or reached, its storage failed, or an unexpected error occurred.
     case storage = 3
     /// The session, account or index does not exist, or the current state of the session or queue forbids the operation.
     case rejected = 4
+    /// A signal interrupted the command.
     case interrupted = 130
 
+    /// The status for an error of the queue.
     init(_ code: QueueError.Code) {
         switch code {
         case .invalidAccount, .invalidRequest, .unreadableItems, .fileExists: self = .usage

@@ -11,8 +11,8 @@ enum StandardStreams {
     /// Opens `/dev/null` for each closed standard stream.
     ///
     /// Otherwise the next opened file, such as the database, would get the stream's number, and the program would write its output there.
-    /// Reading the input and writing the output still fail, as with closed streams. Diagnostics are discarded. Call this method before any
-    /// file is opened.
+    /// Reading the input and writing the output still fail, as with closed streams. Diagnostics go to `/dev/null`. Call this method before
+    /// this process opens any file.
     static func fillGaps() {
         for (number, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDWR)] {
             guard fcntl(number, F_GETFD) == -1, errno == EBADF else { continue }

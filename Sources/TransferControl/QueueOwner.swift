@@ -18,7 +18,8 @@ public struct QueueOwner: Hashable, Sendable, Codable {
         public static let run = Role(rawValue: "run")
         /// `transferq agent`, which exits on request.
         public static let agent = Role(rawValue: "agent")
-        /// A member of a fleet, which exits on request like an agent. Only the fleet changes its queue.
+        /// A member of a fleet: one of several processes that run a queue in a PostgreSQL database. A member exits on request, like an
+        /// agent. Only the fleet can change the member's queue.
         public static let member = Role(rawValue: "member")
 
         /// Whether the program runs the queue in the background, and exits on request.

@@ -53,10 +53,11 @@ extension BandwidthTimetable {
     private static func times(_ text: Substring) -> (start: Int, end: Int)? {
         let ends = text.split(separator: "-", omittingEmptySubsequences: false).map(minute)
         guard ends.count == 2, let start = ends[0], let end = ends[1], start < 1_440 else { return nil }
-        // At the end of a time, 00:00 means the end of the day.
+        // As the end of a range, 00:00 means the end of the day.
         return (start, end == 0 ? 1_440 : end)
     }
 
+    /// Parses a time of day, and returns the number of minutes since midnight.
     private static func minute(_ text: Substring) -> Int? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, parts.allSatisfy({ (1...2).contains($0.count) && $0.allSatisfy { ("0"..."9").contains($0) } }),

@@ -7,6 +7,7 @@ package enum Figures {
     /// A size in bytes, or in larger binary units with three digits; a dash if it is unknown.
     package static func size(_ bytes: Int64?) -> String { bytes?.sizeText ?? "–" }
 
+    /// A rate such as `1.25 MiB/s`; a dash if it is unknown.
     package static func rate(_ bytesPerSecond: Double?) -> String {
         guard let bytesPerSecond, bytesPerSecond.isFinite, bytesPerSecond < 1e18 else { return "–" }
         return size(Int64(bytesPerSecond)) + "/s"
@@ -35,14 +36,15 @@ package enum Figures {
         return hours > 0 ? "\(hours):\(minutes < 10 ? "0" : "")\(minutes):\(padded)" : "\(minutes):\(padded)"
     }
 
-    /// The sent bytes in percent, rounded down, at most 99 until all files are complete; nil if the total is zero or unknown. Some servers confirm
-    /// bytes only at the end of a file, so the confirmed bytes would show no progress.
+    /// The percentage of sent or received bytes, rounded down; at most 99 until all files are complete. Nil if the total is zero or
+    /// unknown. Some servers confirm bytes only at the end of a file, so the percentage of confirmed bytes would show no progress.
     package static func percent(_ statistics: SessionStatistics) -> Int? {
         guard let total = statistics.bytesTotal, total > 0 else { return nil }
         let percent = Int(Double(min(total, max(0, statistics.bytesDone, statistics.bytesSent))) / Double(total) * 100)
         return statistics.filesDone < statistics.files ? min(99, percent) : percent
     }
 
+    /// A number with its noun, such as `3 files`. Adds an s for the plural.
     package static func count(_ number: Int, _ noun: String) -> String {
         "\(number) \(noun)\(number == 1 ? "" : "s")"
     }

@@ -86,7 +86,7 @@ extension JSONValue {
         ]
     }
 
-    /// The server's response to the upload of a file; null if it was not recorded.
+    /// The server's response to the upload of a file; null if the queue stored no response.
     private init(_ response: ServerResponse?) {
         guard let response else {
             self = .null

@@ -36,7 +36,8 @@ struct Site: Sendable {
         pages = PageRouter(queue: queue, feed: feed, api: api)
     }
 
-    /// The response to a request. Never throws, because the HTTP library would close the connection without a response.
+    /// Returns the response to a request. An error becomes a response too, because the HTTP library would close the connection without a
+    /// response.
     @concurrent
     func response(to request: WebRequest, _ body: BodyReader, _ admission: Admission) async -> WebResponse {
         let response: WebResponse
@@ -80,7 +81,7 @@ struct Site: Sendable {
         return try await api.response(to: request, Array(request.components.dropFirst(2)))
     }
 
-    /// Records the rates of running sessions until the task is cancelled.
+    /// Adds the rates of running sessions to the rate history at a regular interval, until the task is cancelled.
     func sampleRates() async {
         while !Task.isCancelled {
             // While the queue has no owner, there are no rates.

@@ -111,6 +111,8 @@ extension DestinationFolder {
         }
     }
 
+    /// Whether an error number means that the file can't have another hard link, for example because the file system does not support
+    /// links.
     private static func meansNoLinks(_ code: CInt) -> Bool {
         [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(code)
     }

@@ -27,7 +27,7 @@ package struct PlacingFaults: Sendable {
     package var refusesReservations = false
     /// Returns the free space in bytes; nil to query the file system.
     package var freeSpace: (@Sendable () -> Int64)?
-    /// The record of the space that unfinished downloads need; nil for the record of the process.
+    /// The disk space that unfinished downloads still need; nil for the value that all downloads of the process share.
     package var promisedSpace: PromisedSpace?
     /// Called after each step.
     package var reached: @Sendable (Step) -> Void = { _ in }
@@ -39,9 +39,9 @@ package struct PlacingFaults: Sendable {
 
 /// Gives a part file its final name with a rename. Used on a file system without hard links, such as FAT, exFAT and some SMB shares.
 ///
-/// After the rename, nothing distinguishes the downloaded file from a file of another program. Therefore, the *note*, a small file in the
-/// same folder, records the part file's identity and final name before the rename. The queue removes the note once it has stored the
-/// completion of the download.
+/// After the rename, nothing distinguishes the downloaded file from a file of another program. Therefore, before the rename, the writer
+/// creates the *note*: a small file in the same folder with the part file's identity and final name. The queue removes the note once it has
+/// stored the completion of the download.
 extension DestinationFolder {
     private var noteName: FilePath { DownloadDestination.placingName(of: part) }
 
@@ -61,6 +61,7 @@ extension DestinationFolder {
         faults.reached(.noted)
     }
 
+    /// Removes the note, if there is one.
     func removeNote() throws(TransferError) {
         try unlink(noteName)
     }

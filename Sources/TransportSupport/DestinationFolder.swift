@@ -16,7 +16,7 @@ struct RemoteFileState: Sendable {
     var modificationTime: Int64?
 }
 
-/// The open destination folder of a download, with operations on the names in this folder. All operations block.
+/// The open folder that contains the part file and the final file of a download. All methods block.
 final class DestinationFolder: Sendable {
     struct Status {
         var size: Int64
@@ -42,6 +42,10 @@ final class DestinationFolder: Sendable {
     /// The space promised to this download; nil if the space is reserved on the disk, or the download needs none.
     private let promise = Locked<PromisedSpace.Promise?>(nil)
 
+    /// Opens the folder of a download's file.
+    ///
+    /// - Parameter creates: Whether to create missing folders.
+    /// - Throws: A ``TransferError`` that names the path.
     init(_ destination: DownloadDestination, creates: Bool, _ faults: PlacingFaults = PlacingFaults()) throws(TransferError) {
         self.destination = destination
         self.faults = faults
@@ -77,6 +81,7 @@ final class DestinationFolder: Sendable {
     ///   - confirmed: The number of bytes that the checkpoint covers; 0 without a checkpoint.
     ///   - size: The size of the whole file in bytes; nil if unknown.
     /// - Returns: The part file, and whether it already has its final name.
+    /// - Throws: A ``TransferError``; see ``FileWriter/open(_:from:size:on:)``.
     func openPart(from confirmed: Int64, of size: Int64?) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
         if let found = try openExistingPart() {
             do throws(TransferError) {
@@ -112,7 +117,7 @@ final class DestinationFolder: Sendable {
         return (FileDescriptor(rawValue: descriptor), false)
     }
 
-    /// Whether the part file has a name that is not one of this download's names.
+    /// Whether the part file has another hard link, whose name is not one of this download's names.
     ///
     /// The user may have moved the complete file before the queue stored its completion. In this case, a download must not write to the
     /// moved file.
@@ -171,29 +176,31 @@ final class DestinationFolder: Sendable {
         return free.overflow ? .max : Int64(clamping: free.partialValue)
     }
 
-    /// Records the number of bytes that this download has stored on the disk.
+    /// Reduces the promised space by the bytes that are on the disk.
+    ///
+    /// - Parameter bytes: The total number of bytes that this download has written and synced.
     func store(_ bytes: Int64) {
         promise.withLock { $0 }?.recordStored(bytes)
     }
 
-    /// Ends the promise of space, because the file is complete.
+    /// Ends the promise of space, because this download needs no more free space.
     func endPromise() {
-        // Return the promise, so that its release, which takes another lock, happens outside of the closure.
+        // Returns the promise from the closure, so that its release, which takes another lock, happens after this lock was released.
         _ = promise.withLock { promise in
             defer { promise = nil }
             return promise
         }
     }
 
-    /// The maximum size in bytes of a small file. No space is reserved for small files, because the additional system call would slow down
-    /// many of them.
+    /// The maximum size in bytes of a small file. The writer reserves no space for small files, because the additional system call would
+    /// slow down a download of many small files.
     private static let smallSize: Int64 = 1 << 20
 
     /// Reserves disk space for a whole part file.
     func reserve(_ size: Int64, for part: FileDescriptor) throws(TransferError) {
         guard size > Self.smallSize, !faults.refusesReservations else { return }
         do throws(Errno) {
-            // The free space no longer includes the reserved blocks, so the promise must not count them again.
+            // The free space no longer includes the reserved blocks, so the promise must not include them either.
             if try FileBlocks.reserve(part, size) { endPromise() }
         } catch {
             throw TransferError(
@@ -217,6 +224,7 @@ final class DestinationFolder: Sendable {
         private static let unchanged = (1 << 30) - 2
     #endif
 
+    /// Sets the modification time, in nanoseconds since 1970. Keeps the access time.
     func set(_ modificationTime: Int64, of part: FileDescriptor) throws(TransferError) {
         let (seconds, rest) = modificationTime.quotientAndRemainder(dividingBy: 1_000_000_000)
         // For times before 1970, the nanoseconds also count forward (futimens(2)).
@@ -323,6 +331,6 @@ extension DestinationFolder.Status {
 }
 
 extension OverwritePolicy {
-    /// Whether the policy can keep an existing file and count the download as transferred.
+    /// Whether the policy can keep an existing file and treat the download as completed.
     var comparesFiles: Bool { self == .different || self == .newer || self == .skip }
 }

@@ -14,7 +14,7 @@ public final class FileReader: Sendable {
 
     private let threads: WorkerThreads
 
-    /// Opens a file and compares it with the identity that the queue recorded. A growing file is not compared.
+    /// Opens a file and compares it with the identity that the queue recorded. Does not compare a growing file.
     ///
     /// - Parameters:
     ///   - source: The file, with the recorded identity.

@@ -45,8 +45,8 @@ public final class FileWriter: Sendable {
     ///
     /// - Parameters:
     ///   - destination: The names of the file and its part file, and the overwrite policy.
-    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Later bytes are removed from the part file, because they
-    ///     may not be on disk.
+    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. The writer removes later bytes from the part file, because
+    ///     they may not be on disk.
     ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the remaining bytes, the call fails
     ///     before any byte is written.
     ///   - threads: Threads for blocking calls.
@@ -274,6 +274,7 @@ package struct SyncSchedule: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
 
     /// - Parameters:
+    ///   - time: The time of the last sync, or of the start.
     ///   - bytes: The number of bytes after which a sync is due, regardless of the time.
     ///   - interval: The time after which a sync is due if any bytes were written since the last sync.
     package init(

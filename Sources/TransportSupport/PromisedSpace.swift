@@ -4,7 +4,7 @@ import TransferCore
 
 /// The disk space that the unfinished downloads of this process still need, by device.
 ///
-/// Not all file systems can reserve space (fallocate(2)); NFS version 3, ZFS and some FUSE file systems can't. Without this record,
+/// Not all file systems can reserve space (fallocate(2)); NFS version 3, ZFS and some FUSE file systems can't. Without this object,
 /// downloads that do not fit on the disk together could all begin. They would fill the disk, and none of them would complete.
 package final class PromisedSpace: Sendable {
     /// A promise of disk space to one download. The promise ends when its last reference is released.
@@ -24,7 +24,7 @@ package final class PromisedSpace: Sendable {
             record.remove(number, device)
         }
 
-        /// Reduces the promise by the bytes that are on the disk, because the free space no longer includes them.
+        /// Reduces the promise by the bytes that are on the disk, because these bytes have already reduced the free space.
         ///
         /// - Parameter count: The total number of bytes stored since the promise was made.
         func recordStored(_ count: Int64) {
@@ -48,23 +48,26 @@ package final class PromisedSpace: Sendable {
         var counts: [UInt64: UInt64] = [:]
     }
 
-    /// The record of this process.
+    /// The object that all downloads of this process share.
     static let shared = PromisedSpace()
 
     private let state = Locked(State())
 
-    /// Creates an empty record.
+    /// Creates an object without promises.
     package init() {}
 
-    /// Promises space on a device to a download if the free space suffices for this download and all earlier promises.
+    /// Promises space on a device to a download, if the free space suffices for this download and all earlier promises.
     ///
     /// A download that does not fit gets no promise, not even for the time of this call. Otherwise, a server that reports an impossible
     /// size could make other downloads fail.
     ///
-    /// - Parameter free: Reads the free space of the device in bytes. May block. Called again if another download gets a promise at the same
-    ///   time.
-    /// - Returns: The promise, which lasts as long as the returned object, or nil if the space does not suffice; the number of free bytes; and
-    ///   the number of bytes that earlier promises still need.
+    /// - Parameters:
+    ///   - bytes: The number of bytes that the download needs.
+    ///   - device: The device number of the download's folder.
+    ///   - free: Reads the free space of the device in bytes. May block. Called again if another download gets a promise at the same time.
+    /// - Returns: The promise, which lasts as long as the returned object, or nil if the space does not suffice; the number of free bytes;
+    ///   and the number of bytes that earlier promises still need.
+    /// - Throws: The error of `free`.
     func promise(
         _ bytes: Int64, on device: UInt64, free: () throws(TransferError) -> Int64
     ) throws(TransferError) -> (promise: Promise?, free: Int64, others: Int64) {

@@ -16,6 +16,7 @@ package enum ShellCommand {
     ///   - descriptors: The descriptors that replace standard streams, by the number of the stream: 0 for input, 1 for output, 2 for errors.
     ///   - hasOwnGroup: Whether the command gets its own process group, so that an interrupt from the terminal does not reach it.
     /// - Returns: The process ID. The caller must wait for the process to exit (wait(2)).
+    /// - Throws: The system's error if the process can't be started.
     package static func spawn(_ command: String, descriptors: [CInt: FileDescriptor], hasOwnGroup: Bool) throws(Errno) -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         try check(unsafe posix_spawn_file_actions_init(&actions))

@@ -45,7 +45,8 @@ public final class WorkerThreads: Sendable {
         }
     }
 
-    /// Like ``run(_:)``, but a cancelled caller does not wait for the function. Use this method only for functions without side effects.
+    /// Like ``run(_:)``, but if the calling task is cancelled, throws `CancellationError` immediately. The function may still run to its
+    /// end, so use this method only for functions without side effects.
     package func runUnlessCancelled<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
         let outcome = Once<Result>()
         try submit { outcome.resume(Swift.Result(catching: body)) }

@@ -16,7 +16,7 @@
 #error "libcurl 7.87.0 or later is required for CURLOPT_QUICK_EXIT"
 #endif
 
-// The types of libcurl's callbacks. The read, write and header callbacks have the same type.
+// The types of libcurl's callbacks. The read, write and header callbacks all have the type ccurl_data_callback.
 typedef size_t (*ccurl_data_callback)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*ccurl_progress_callback)(
     void *context, curl_off_t download_total, curl_off_t downloaded, curl_off_t upload_total, curl_off_t uploaded);
@@ -32,11 +32,11 @@ static inline CURLcode ccurl_setopt_progress_callback(CURL *easy, ccurl_progress
 static inline CURLcode ccurl_setopt_prereq_callback(CURL *easy, ccurl_prereq_callback value) { return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value); }
 static inline CURLcode ccurl_setopt_trailer_callback(CURL *easy, curl_trailer_callback value) { return curl_easy_setopt(easy, CURLOPT_TRAILERFUNCTION, value); }
 
-// Opens a socket for a connection.
+// Opens a socket for a connection. Returns CURL_SOCKET_BAD if that fails.
 //
-// Programs that this process starts must not inherit the socket, but libcurl opens sockets without close-on-exec. Like `DescriptorReserve` in
-// TransferCore, this function keeps the last descriptors free for the system's libraries. If no other descriptor is free, it sets the int at
-// `context` to 1. libcurl then reports a refused connection, so only this int shows the true cause.
+// Programs that this process starts must not inherit the socket, but libcurl opens sockets without close-on-exec. Like `DescriptorLimit` in
+// TransferCore, this function keeps the highest descriptors free for the system's libraries: 32, or an eighth of the limit if that is fewer. If no
+// other descriptor is free, it sets the int at `context` to 1. libcurl then reports a refused connection, so only this int shows the true cause.
 static inline curl_socket_t ccurl_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)purpose;
 #ifdef SOCK_CLOEXEC
@@ -71,7 +71,7 @@ static inline CURLcode ccurl_getinfo_socket(CURL *easy, curl_socket_t *value) { 
 static inline CURLMcode ccurl_multi_setopt_long(CURLM *multi, CURLMoption option, long value) { return curl_multi_setopt(multi, option, value); }
 static inline CURLSHcode ccurl_share_setopt_data(CURLSH *share, curl_lock_data data) { return curl_share_setopt(share, CURLSHOPT_SHARE, data); }
 
-// Swift imports the union that contains the result as raw storage.
+// Returns the result of a finished transfer. Swift can't read it, because Swift imports the union that contains the result as raw storage.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }
 
 #ifdef __linux__

@@ -25,10 +25,10 @@ package final class CurlEngine: Sendable {
         /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. Choose
         /// a size at which the data and the socket's copy of it both fit in the cache of one processor core.
         package var uploadBufferSize = 256 * 1024
-        /// The number of threads per device that read file content that is not in the page cache.
+        /// The maximum number of threads per device that read file content that is not in the page cache.
         package var readerThreads = 4
-        /// The number of shared writer threads. They write downloads that have neither a dedicated thread nor writer threads from the
-        /// caller.
+        /// The maximum number of shared writer threads. They write downloads that have neither a dedicated thread nor writer threads from
+        /// the caller.
         package var writerThreads = 4
         /// The maximum number of downloads with a dedicated thread, which receives and writes the bytes. All further downloads share one
         /// receiving thread, and other threads write them. Each thread starts when it is first needed.
@@ -38,8 +38,8 @@ package final class CurlEngine: Sendable {
         package init() {}
     }
 
-    /// The names and versions of libcurl in this process, and of the libraries that it uses (curl_version(3)). A library can be followed by its own
-    /// libraries in parentheses.
+    /// The names and versions of libcurl in this process, and of the libraries that it uses (curl_version(3)). An element can end with the
+    /// libraries of a library in parentheses, for example `libpsl/0.21.2 (+libidn2/2.3.3)`.
     package static var libraries: [String] {
         unsafe String(cString: curl_version()).split(separator: " ").reduce(into: []) { libraries, word in
             if word.hasPrefix("("), let last = libraries.popLast() {
@@ -51,7 +51,9 @@ package final class CurlEngine: Sendable {
     }
 
     private struct State {
+        /// The mailbox of the shared loop; nil until the loop is needed.
         var mailbox: LoopMailbox?
+        /// The loops on dedicated threads, each for one download at a time.
         var lanes: [DownloadLane] = []
         var isShutDown = false
     }
@@ -150,15 +152,17 @@ package final class CurlEngine: Sendable {
         } onCancel: {
             pending.isCancelled.withLock { $0 = true }
             mailbox.post(.cancel(pending.id))
-            // The loop's thread may be blocked in the sink's write, so the result is delivered here.
+            // A write of the sink may block the loop's thread, so this thread delivers the result.
             if lane?.turn.end(with: CancellationError()) == true { outcome.resume(.failure(CancellationError())) }
         }
     }
 
     private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
 
-    /// Returns a free lane (a loop that runs one download at a time), and starts one if necessary. Returns nil if the download must use the
-    /// shared loop, because all lanes are in use or the thread of a new lane can't start.
+    /// Returns a free lane (``DownloadLane``, a loop on a dedicated thread that runs one download at a time), and starts one if necessary.
+    /// Returns nil if the download must use the shared loop, because all lanes are in use or the thread of a new lane can't start.
+    ///
+    /// - Throws: An error of the kind ``CurlEngineError/Kind/shutDown`` after ``shutdown()``.
     private func lane(for outcome: Once<PendingRequest.Outcome>) throws(CurlEngineError) -> Lane? {
         try state.withLock { state throws(CurlEngineError) in
             guard !state.isShutDown else { throw .shutDown }
@@ -167,7 +171,7 @@ package final class CurlEngine: Sendable {
             }
             guard state.lanes.count < configuration.downloadThreads else { return nil }
             var configuration = configuration
-            // A lane handles one download and keeps few idle connections.
+            // A lane runs one download at a time, so it needs few connections.
             configuration.maximumConnections = 2
             // If the thread can't start, the download uses the shared loop.
             guard let mailbox = try? CurlLoop.start(configuration, readers: readers) else { return nil }
@@ -177,6 +181,7 @@ package final class CurlEngine: Sendable {
         }
     }
 
+    /// Returns the mailbox of the shared loop, and starts the loop if necessary.
     private func start() throws(CurlEngineError) -> LoopMailbox {
         try state.withLock { state throws(CurlEngineError) in
             guard !state.isShutDown else { throw .shutDown }

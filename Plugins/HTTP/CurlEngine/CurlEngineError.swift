@@ -22,7 +22,7 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
         package static let tlsNotTrusted = Kind(rawValue: "tlsNotTrusted")
         /// The TLS handshake failed.
         package static let tlsFailed = Kind(rawValue: "tlsFailed")
-        /// The file of trusted certificates can't be read.
+        /// The file of trusted certificates can't be read, or its content is invalid.
         package static let certificateFileUnusable = Kind(rawValue: "certificateFileUnusable")
         /// The client certificate or its key can't be used, or the server rejects the certificate or requires one.
         package static let clientCertificateUnusable = Kind(rawValue: "clientCertificateUnusable")
@@ -35,7 +35,7 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
         package static let outcomeUnknown = Kind(rawValue: "outcomeUnknown")
         /// The server rejects `Expect: 100-continue` (417, RFC 9110, section 15.5.18). It did not act on the request.
         package static let expectationRefused = Kind(rawValue: "expectationRefused")
-        /// The response is not HTTP, or its header section is too large.
+        /// The response is not valid HTTP, or its headers are too large.
         package static let invalidResponse = Kind(rawValue: "invalidResponse")
         /// The request of an ``HTTPBodyStream`` has ended, so the stream accepts no more bytes.
         package static let requestEnded = Kind(rawValue: "requestEnded")
@@ -68,18 +68,18 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
     package internal(set) var wasServerGone = false
 
     /// Whether a new connection was closed or reset before the first line of a response, or before the TLS handshake was complete. A
-    /// forwarder accepts connections and closes them like this while its target is stopped.
+    /// forwarder, such as a TCP load balancer, accepts connections and closes them like this while its target is stopped.
     ///
     /// Can be true only for the kinds ``Kind/connectionLost`` and ``Kind/tlsFailed``. False if unknown, or if more than 4 MiB of the
     /// request's body were sent, because a forwarder does not buffer that much. With the kind ``Kind/connectionLost``, the server may have
     /// acted on the request.
     package internal(set) var isUnanswered = false
 
-    /// The maximum number of body bytes that this machine and a forwarder can buffer before the server receives the first byte.
+    /// The assumed maximum number of body bytes that this machine and a forwarder can buffer before the server receives the first byte.
     static let maximumBuffered: Int64 = 4 << 20
 
-    /// Whether the server may have closed the reused connection while it was idle, before it received the request. False if more than 4 MiB
-    /// of the request's body were sent, or if the server can't be reached any longer.
+    /// Whether the server may have closed the reused connection while the connection was idle, before the request arrived. False if more than
+    /// 4 MiB of the request's body were sent, or if the server can't be reached any longer.
     package var mayResultFromIdleConnection: Bool {
         kind == .outcomeUnknown && !wasServerGone && sent.accepted <= Self.maximumBuffered
     }

@@ -22,7 +22,7 @@ struct RequestMeter {
         }
     }
 
-    /// Records the end of the request.
+    /// Records the end of a request with a response.
     func end(status: Int, in span: any Span) {
         end("\(min(max(status / 100, 0), 9))xx")
         guard span.isRecording else { return }

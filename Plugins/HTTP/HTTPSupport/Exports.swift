@@ -1,2 +1,2 @@
-// Apps use the type of a header hook, so `import` of a transport must be enough.
+// Re-exports the types of header hooks, so that apps import only the transport.
 @_exported public import CurlEngine

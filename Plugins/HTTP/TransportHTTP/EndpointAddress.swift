@@ -20,6 +20,7 @@ struct EndpointAddress {
     private let root: String
     /// The path. Both the path and the query can have placeholders such as `{name}`.
     private let path: String
+    /// The query, including its `?`; empty if there is none.
     private let query: String
 
     /// - Throws: A ``TransferError`` that explains how to write addresses. It never repeats the address, whose query may contain a secret.
@@ -82,7 +83,7 @@ struct EndpointAddress {
     /// Whether the address has a placeholder for the ID of the transfer, so that each transfer has its own URL.
     var hasTransferPlaceholder: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
 
-    /// Whether files with the same name in different folders have the same URL.
+    /// Whether files with the same last component of their remote names, but in different folders, have the same URL.
     var mergesFolders: Bool { !isFolder && !hasTransferPlaceholder && !path.contains("{path}") && !query.contains("{path}") }
 
     /// Whether the address names a folder: it has no placeholder for the remote name or the transfer's ID.
@@ -111,6 +112,9 @@ struct EndpointAddress {
         return root + Self.clean(known.isEmpty ? "/" : String(known[..<end]))
     }
 
+    /// Returns the address with its placeholders replaced.
+    ///
+    /// - Parameter appendsPath: Whether to append the whole remote name to the path.
     private func url(_ names: TransferNames, appendsPath: Bool) -> String {
         var path = path.isEmpty ? "/" : path
         if appendsPath { path += (path.hasSuffix("/") ? "" : "/") + "{path}" }

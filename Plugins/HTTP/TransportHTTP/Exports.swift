@@ -1,2 +1,2 @@
-// Apps use the request options of this module, so `import TransportHTTP` must be enough.
+// Re-exports the request options, so that apps import only `TransportHTTP`.
 @_exported public import HTTPSupport

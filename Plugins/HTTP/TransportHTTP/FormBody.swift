@@ -17,6 +17,7 @@ struct FormBody {
         var isCounted = true
     }
 
+    /// A part of the form: a text field or a file.
     enum Part {
         case field(name: String, value: String)
         case file(File)
@@ -25,9 +26,9 @@ struct FormBody {
     /// The value of `Content-Type`.
     let contentType: String
     let body: HTTPBody
-    /// The number of bytes of all files that the progress counts.
+    /// The total size, in bytes, of the files that the progress includes.
     let size: Int64
-    /// The positions of the counted files in the body, in order.
+    /// The byte ranges, within the body, of the files that the progress includes, in order.
     private let counted: [Range<Int64>]
 
     /// - Parameter parts: The text fields and files, in the order in which they are sent. The sum of their sizes must not overflow.
@@ -64,7 +65,7 @@ struct FormBody {
         size = counted.reduce(0) { $0 + Int64($1.count) }
     }
 
-    /// Returns the number of bytes of counted files in the accepted part of the body.
+    /// Returns how many of the accepted bytes belong to files that the progress includes.
     ///
     /// - Parameter accepted: The number of accepted bytes from the start of the body.
     func contentBytes(in accepted: Int64) -> Int64 {

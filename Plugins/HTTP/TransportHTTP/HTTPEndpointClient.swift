@@ -92,7 +92,7 @@ struct HTTPEndpointClient {
         for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"] { request.headers[name] = nil }
     }
 
-    /// The file that an attempt downloads.
+    /// Returns the file that an attempt downloads.
     func source(_ attempt: FileAttempt) -> DownloadSource {
         let url = address.download(TransferNames(attempt))
         let canBeFolder = (try? plan.checkListing()) != nil
@@ -107,7 +107,7 @@ struct HTTPEndpointClient {
         }
     }
 
-    /// Whether a redirect only adds a slash to the path of a URL. WebDAV servers redirect the URL of a folder in this way.
+    /// Returns whether a redirect only adds a slash to the path of a URL. WebDAV servers redirect the URL of a folder in this way.
     private static func addsSlash(_ target: String, to url: String) -> Bool {
         func path(_ url: String) -> String? { URL(string: url)?.path(percentEncoded: false) }
         guard let target = path(target), let source = path(url) else { return false }
@@ -115,6 +115,9 @@ struct HTTPEndpointClient {
     }
 
     /// Checks whether the server is available.
+    ///
+    /// - Throws: A ``TransferError`` if there is no response, or if the server rejects the credentials or the client certificate, requires TLS, or
+    ///   reports a server error; or `CancellationError`.
     func report() async throws -> EndpointReport {
         // A WebDAV server describes itself only in a response to OPTIONS (RFC 4918, section 10.1).
         var answer = try await send(options.webDAV ? "OPTIONS" : "HEAD", to: address.folder)

@@ -23,7 +23,8 @@ public struct HTTPOptions: Hashable, Sendable {
     public enum Upload: String, CaseIterable, Sendable {
         /// Each file is the content of a `PUT` request (RFC 9110, section 9.3.4).
         case put
-        /// Each file is the content of a `POST` request (RFC 9110, section 9.3.3). The server may create a record for each request.
+        /// Each file is the content of a `POST` request (RFC 9110, section 9.3.3). The server may create a record for each request,
+        /// for example an entry in a database.
         case post
         /// Each file is a part of a form, in a `POST` request of the type `multipart/form-data` (RFC 7578).
         case form
@@ -44,17 +45,18 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The name of the form field that contains the file; not empty. The files of a `TransferItem.form` have their own field names.
     public var fileField: String
 
-    /// The additional text fields of the form, by name. In a value, `{name}`, `{path}` and `{transfer}` are replaced without encoding;
-    /// other braces are kept. A session's metadata is also sent as text fields, and takes precedence over an option of the same name. The
-    /// file is the last part of the form.
+    /// The additional text fields of the form, by name. In a value, the transport replaces the placeholders `{name}`, `{path}` and
+    /// `{transfer}` of `Endpoint.http` without encoding, and keeps other braces. It also sends a session's metadata as text fields. A metadata
+    /// value takes precedence over an option of the same name. The file is the last part of the form.
     public var fields: [String: String]
 
     /// The local paths of additional files in the form, by the names of their fields. Each path begins with `/` or `{source}`. For a form
     /// whose files are chosen by the app, use `TransferItem.form` instead.
     ///
-    /// `{name}`, `{path}` and `{transfer}` are replaced. `{source}` is replaced with the path of the uploaded file, so `{source}.xmp` is a
-    /// file next to that file. Each attempt sends these files before the uploaded file, under the last component of their paths. Progress
-    /// and totals do not include them. If one of these files is missing, or changes while it is sent, the attempt fails.
+    /// The transport replaces `{name}`, `{path}` and `{transfer}` as in ``fields``, and `{source}` with the path of the uploaded file, so
+    /// `{source}.xmp` is a file next to that file. Each attempt sends these files before the uploaded file, under the last component of
+    /// their paths. Progress and totals do not include them. If one of these files is missing, or changes while it is sent, the attempt
+    /// fails.
     public var files: [String: [String]]
 
     /// The media type of all files; nil to derive it from each file's name. A session's header `Content-Type` takes precedence.
@@ -102,6 +104,7 @@ public struct HTTPOptions: Hashable, Sendable {
         set { capabilities.values = newValue }
     }
 
+    /// The values of ``uploadURLs``, which descriptions omit.
     var capabilities: NamedCapabilities
 
     /// Creates options. Each parameter sets the property of the same name.

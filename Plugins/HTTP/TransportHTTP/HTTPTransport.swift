@@ -30,7 +30,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// The ID of this transport, `http`.
     public let id: TransportID = .http
 
-    /// 64. The queue adapts the number of small files in flight to the rate, up to this maximum.
+    /// The maximum number of small files in flight: 64. The queue adapts the number to the rate, up to this maximum.
     public let maximumSmallFilesInFlight = 64
 
     /// libcurl and the libraries that it uses, each with its version.
@@ -66,10 +66,14 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     }
 
     /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
+    ///
+    /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on its
+    /// Checks a session's options when the session is enqueued or changed. The queue calls this method on its own executor and on its
     /// callers' executors.
+    ///
+    /// - Throws: A `TransferError` that names the option or the setting.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
@@ -100,9 +104,9 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Parameters:
     ///   - reuse: When the transport reuses the headers that the hook returned for a file; by default, never.
-    ///   - headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, the transport calls
-    ///     the hook to renew the headers, but only once for all requests that were rejected with the same headers. It then sends the
-    ///     rejected requests again.
+    ///   - headers: Called before each request to a trusted origin, unless the transport reuses headers; returns the headers to send. After
+    ///     a 401 or 403, the transport calls the hook to renew the headers, but only once for all requests that were rejected with the same
+    ///     headers. It then sends the rejected requests again.
     public init(reusingHeaders reuse: HeaderReuse = .never, headers: HeaderHook? = nil) {
         self.init(reusingHeaders: reuse, headers: headers, wait: { try await Task.sleep(for: $0) })
     }
@@ -123,7 +127,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.wait = wait
     }
 
-    /// Returns a transport with the same configuration, but with its own connections, network threads and record of server quirks. The
+    /// Returns a transport with the same configuration, but with its own connections, network threads and cache of server quirks. The
     /// instances share the threads that read and write files. Each queue that opens with this transport calls this method.
     public func makeInstance() -> HTTPTransport {
         HTTPTransport(resources: resources.makeInstance(), wait: wait)

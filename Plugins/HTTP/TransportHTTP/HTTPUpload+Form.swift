@@ -34,7 +34,7 @@ extension HTTPUpload {
         return receipt(try await send(body, from: readers), body.size)
     }
 
-    /// The form for one file, with the additional files of the settings before it.
+    /// Returns the form for one file, with the additional files of the settings before it.
     func form(_ file: FileReader, _ size: Int64, with additionalFiles: [FormBody.File]) -> FormBody {
         let name = attempt.remotePath.lastComponent
         let last = FormBody.File(
@@ -42,7 +42,9 @@ extension HTTPUpload {
         return FormBody(fields() + additionalFiles.map(FormBody.Part.file) + [.file(last)])
     }
 
-    /// The text fields of the settings and the metadata, sorted by name. The metadata takes precedence.
+    /// Returns the text fields of the settings and the metadata, sorted by name. The metadata takes precedence.
+    ///
+    /// - Parameter names: The fields to omit.
     private func fields(except names: Set<String> = []) -> [FormBody.Part] {
         var fields = server.options.fields.mapValues { self.names.fill($0, percentEncoded: false) }
         fields.merge(attempt.options.metadata) { $1 }

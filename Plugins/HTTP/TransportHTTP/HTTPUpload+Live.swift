@@ -13,13 +13,14 @@ extension HTTPUpload {
         return growth.length != nil || !server.client.quirks.requiresLength(server.origin)
     }
 
-    /// Sends a growing source in one request. Without a length, HTTP/1.1 sends the body in chunks (RFC 9112, section 7.1).
+    /// Sends a growing source in one request. Without a length, HTTP/1.1 sends the body in HTTP chunks (RFC 9112, section 7.1).
     ///
-    /// A server can't resume the request. Every few MiB, the transport saves a checkpoint. The queue can then free the bytes that the
-    /// connection accepted, so a failure of the request after the first checkpoint is final.
+    /// The request can't resume. Every few MiB, the transport releases the bytes that the connection accepted: it saves a checkpoint, after
+    /// which the queue can free them. A failure of the request after the first release is therefore final.
     ///
     /// - Parameter folder: The state of the file's folder.
     /// - Returns: The receipt; nil if the server requires the length before the first byte.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/sourceLost`` if the stream can't be sent again.
     func sendLive(_ file: FileReader, _ growth: SourceGrowth, _ folder: FolderCreation.Outcome) async throws -> TransferReceipt? {
         if leavesRecord { try await reporter.reportRecord() }
         let body = LiveBody(file, growth, on: disks.threads(for: file.source))
@@ -34,7 +35,7 @@ extension HTTPUpload {
                 folder = state
             }
         } catch {
-            // The producer's error is the cause, because it ends the request.
+            // The failure of the app's producer ended the request, so its error is the cause.
             if case .failed(let cause) = growth.extent { throw cause }
             guard body.released > 0, let error = error as? TransferError else { throw error }
             throw body.lost(after: error)

@@ -2,16 +2,18 @@ import CurlEngine
 import Locking
 import TransferCore
 
-/// Requests for which the server may create a record.
+/// Requests for which the server may create a record, for example an entry in a database.
 extension HTTPUpload {
     /// Sends a request. If the server may create a record for the request, first reports this to the queue. If the request must not be
     /// repeated while its outcome is unknown, reports that too, before the last bytes are sent. After a failure, reports whether the server
     /// can't have created a record. If the process ends before the report that precedes the last bytes, the server has only a part of the request,
-    /// which a later attempt can safely send again.
+    /// so a later attempt can safely send the request again.
     ///
     /// - Parameters:
     ///   - length: The length of the request's body in bytes.
-    ///   - send: Sends the body. A gate holds back its last bytes.
+    ///   - position: The progress of the upload.
+    ///   - send: Sends the body. A gate holds back its last bytes; nil to send all of it.
+    /// - Throws: The error of `send`, or an error if the queue can't store a report.
     func recording(
         _ length: Int64, _ position: Position, _ send: @escaping @Sendable (RecordGate?) async throws -> SentBody
     ) async throws -> SentBody {
@@ -46,9 +48,10 @@ extension HTTPUpload {
         }
     }
 
-    /// The statuses of a gateway that has lost the response of the server (RFC 9110, sections 15.6.3 and 15.6.5).
+    /// The statuses of a gateway that got no valid response from the server (RFC 9110, sections 15.6.3 and 15.6.5).
     private static let statusesOfGateways = [502, 504]
 
+    /// Reports that the request must not be repeated while its outcome is unknown, and then lets the gate pass the last bytes.
     private func open(_ gate: RecordGate) async throws {
         try await reporter.reportRecord(mayRepeat: false)
         gate.open()
@@ -62,7 +65,9 @@ final class RecordGate: Sendable {
     /// The delay before the engine asks the gate again.
     private static let retryDelay = Duration.milliseconds(2)
 
+    /// `room` is the number of bytes that may still be sent before the gate opens.
     private let state: Locked<(room: Int64, isOpen: Bool)>
+    /// Yields when only the bytes that the gate holds back remain.
     private let (reached, reachedInput) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
     /// - Parameter length: The length of the body in bytes.
@@ -85,7 +90,7 @@ final class RecordGate: Sendable {
 
     /// Returns the number of bytes of the body that may be sent now, at most `limit`.
     ///
-    /// If a body is sent again from its first byte, the gate is reached earlier than necessary.
+    /// If the client sends a body again from its first byte, the gate holds back more bytes than necessary.
     ///
     /// - Parameter allowance: Returns the number of bytes that the rate limits allow, at most the given number.
     func allowance(upTo limit: Int, _ allowance: (Int) -> Allowance) -> Allowance {

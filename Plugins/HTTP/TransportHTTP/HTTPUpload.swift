@@ -33,7 +33,8 @@ struct HTTPUpload {
     }
 
     var isForm: Bool { server.upload == .form }
-    /// Whether the server may create a record for each request. If so, a repeated request may create a second record, unlike a `PUT`.
+    /// Whether the server may create a record for each request, for example an entry in a database. If so, a repeated request may create a
+    /// second record, unlike a `PUT`.
     var leavesRecord: Bool { server.upload != .put }
     /// The method of a request whose content is the file.
     var method: String { leavesRecord ? "POST" : "PUT" }
@@ -43,8 +44,10 @@ struct HTTPUpload {
         server.plan.contentType ?? server.options.contentType ?? MediaType.ofFile(named: name)
     }
 
-    /// Sends a file by `PUT` or `POST`, or in a form with the additional files of the settings. The progress does not count these
+    /// Sends a file by `PUT` or `POST`, or in a form with the additional files of the settings. The progress does not include these
     /// additional files.
+    ///
+    /// - Throws: A ``TransferError`` or `CancellationError`.
     func run(_ source: UploadSource) async throws -> TransferReceipt {
         // Some form handlers silently drop a part whose name they can't decode.
         guard !isForm || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
@@ -82,7 +85,8 @@ struct HTTPUpload {
         return receipt
     }
 
-    /// Verifies a file that was sent by `PUT` or `POST`, reports that the server has the whole file, and returns its receipt.
+    /// Verifies a file that was sent by `PUT`, reports that the server has the whole file, and returns its receipt. A file that was sent by
+    /// `POST` is not verified.
     ///
     /// - Parameter canReadAgain: Whether the source still has all bytes.
     func verifiedReceipt(
@@ -110,7 +114,7 @@ struct HTTPUpload {
     /// Whether the upload ends with a comparison of the content. The source must then keep the content.
     var comparesContent: Bool { attempt.options.verification == .checksum }
 
-    /// Records that the server reported success too early, and returns the class of the error. A `PUT` can be repeated (RFC 9110, section
+    /// Counts a success that the server reported too early, and returns the class of the error. A `PUT` can be repeated (RFC 9110, section
     /// 9.2.2), even at another endpoint. A `POST` must not be sent again, because the server may already have created a record.
     func recordEarlySuccess() -> FailureClass {
         if leavesRecord { return .permanent }
@@ -180,8 +184,8 @@ struct HTTPUpload {
     /// A response, and the length of the request's body in bytes.
     typealias SentBody = (answer: EndpointResponse, length: Int64)
 
-    /// The furthest position that any request with the same body reached, and the number of bytes that the last request's connection
-    /// accepted.
+    /// The progress of all requests with the same body: the furthest position, in bytes of content, that any of them reached, and the number of
+    /// bytes of the body that the connection of the last request accepted.
     final class Position: Sendable {
         /// `isWhole` is true once a connection has accepted the whole body.
         let state = Locked((furthest: Int64(0), accepted: Int64(0), isWhole: false))
@@ -202,10 +206,10 @@ struct HTTPUpload {
     /// Sends the whole body in one request.
     ///
     /// - Parameters:
-    ///   - size: The number of bytes of the body that the progress counts.
-    ///   - position: The position of an earlier request with the same body.
+    ///   - size: The number of bytes of the body that the progress includes.
+    ///   - position: The progress of all requests with the same body.
     ///   - gate: Holds back the last bytes of the body; nil to send all of it.
-    ///   - contentBytes: Returns the number of counted bytes in the given number of first bytes of the body.
+    ///   - contentBytes: Returns how many of the first bytes of the body, given their number, the progress includes.
     private func send(
         _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, _ position: Position, _ gate: RecordGate?,
         contentBytes: @escaping @Sendable (Int64) -> Int64
@@ -226,7 +230,7 @@ struct HTTPUpload {
                     position = (max(position.furthest, content), accepted, position.isWhole || accepted == length)
                     return (position.furthest, isRepeated)
                 }
-                // Repeated bytes, and bytes that the progress does not count, are activity, but not progress.
+                // Repeated bytes, and bytes that the progress does not include, are activity, but not progress.
                 if isRepeated { reporter.reportActivity() }
                 reporter.report(sent: furthest, confirmed: 0)
                 if accepted == length, length > Self.quickContent { reporter.reportWaiting() }
@@ -234,6 +238,7 @@ struct HTTPUpload {
         return (answer, length)
     }
 
+    /// Returns whether a response means that the file has arrived, provided that the whole request was sent.
     func isSuccess(_ answer: EndpointResponse) -> Bool {
         (200..<300).contains(answer.status) || (leavesRecord && answer.status == 303)
             || server.options.acceptedStatuses.contains(answer.status)

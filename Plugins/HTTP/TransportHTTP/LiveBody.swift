@@ -25,6 +25,7 @@ final class LiveBody: Sendable {
         var isReserved = false
     }
 
+    /// The number of bytes to read from the file in one call.
     private static let chunkSize = 256 * 1024
     /// The minimum number of bytes that the connection accepts between two releases. Until the first release, a failed request can be repeated.
     private static let releaseInterval: Int64 = 4 << 20
@@ -77,7 +78,8 @@ final class LiveBody: Sendable {
         state.withLock { $0.reading }?.cancel()
     }
 
-    /// Records how many bytes of the current request the connection accepted, so the producer may write more. Does not block.
+    /// Updates the number of bytes of the current request that the connection accepted, so that the app's producer may write more. Does not
+    /// block.
     func accept(_ count: Int64) {
         state.withLock { $0.accepted = count }
         growth.confirmed(before: count)
@@ -95,6 +97,7 @@ final class LiveBody: Sendable {
         }
     }
 
+    /// Passes the source's bytes to a stream until the source is complete. Then ends the stream, or fails it with the error.
     private func copy(to stream: HTTPBodyStream, canStart: Bool) async {
         do {
             guard canStart else { throw lost("The server requested the stream from its first byte again.") }

@@ -41,6 +41,8 @@ struct SessionPlan {
     }
 
     /// Checks that the endpoint is a WebDAV folder, so that its folders can be listed.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` that names the remedy.
     func checkListing() throws(TransferError) {
         guard options.webDAV else {
             throw Self.unsupported(
@@ -69,6 +71,7 @@ struct SessionPlan {
     /// Whether each transfer has its own URL. A session's URL for a name takes precedence over the address.
     private var hasTransferPlaceholder: Bool { options.uploadURLs.isEmpty && address.hasTransferPlaceholder }
 
+    /// Checks that the endpoint can perform an upload with a session's options.
     private func checkUpload(_ options: AttemptOptions) throws(TransferError) {
         if let url = options.uploadURL { try UploadURLCheck.check(url) }
         guard options.creationURL == nil else {

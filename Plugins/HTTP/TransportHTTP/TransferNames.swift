@@ -6,7 +6,7 @@ struct TransferNames {
     /// The placeholders in URLs.
     static let all = ["{name}", "{path}", transfer]
 
-    /// The placeholder for the unique ID of a transfer.
+    /// The placeholder for the unique ID of a transfer; see ``FileAttempt/transferID``.
     static let transfer = "{transfer}"
 
     let path: RemotePath
@@ -26,7 +26,7 @@ struct TransferNames {
     /// Replaces the placeholders in a text.
     ///
     /// - Parameters:
-    ///   - percentEncoded: Whether the text is part of a URL. Otherwise, invalid UTF-8 in names is replaced.
+    ///   - percentEncoded: Whether to encode names for a URL. If not, replacement characters take the place of invalid UTF-8 in names.
     ///   - others: Additional placeholders with their values.
     func fill(_ text: String, percentEncoded: Bool, with others: [String: String] = [:]) -> String {
         func written(_ bytes: [UInt8]) -> String {

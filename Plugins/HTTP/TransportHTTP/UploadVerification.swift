@@ -55,6 +55,9 @@ struct UploadVerification {
         return Checksum(answer.response.headers, isWhole: false)
     }
 
+    /// Compares a checksum from a response with the source's checksum.
+    ///
+    /// - Returns: The checksum; nil if there is none, or if it proves nothing.
     private func compare(_ digest: Checksum?, _ answer: EndpointResponse) async throws -> Checksum? {
         guard let digest, canReadAgain else { return nil }
         guard try await local(digest.algorithm) == digest else {
@@ -80,6 +83,7 @@ struct UploadVerification {
         return nil
     }
 
+    /// Compares the size in the response to a `HEAD` request with the source's size. Returns a warning if the server does not report the size.
     private func compareSize() async throws -> (checksum: Checksum?, warnings: [String]) {
         let head: EndpointResponse
         do {
@@ -98,7 +102,10 @@ struct UploadVerification {
         return (try await compare(Checksum(head.response.headers, isWhole: false), head), [])
     }
 
+    /// Compares the size in a response with the source's size.
+    ///
     /// - Returns: Whether the response contains the size of the file.
+    /// - Throws: The error for a different size.
     @discardableResult
     private func compareSize(in head: EndpointResponse) async throws -> Bool {
         let headers = head.response.headers
@@ -136,6 +143,7 @@ struct UploadVerification {
 
     // MARK: Requests
 
+    /// Sends a request for evidence, and returns the response unless it is a temporary failure.
     private func ask(
         _ method: String, _ headers: HTTPHeaders = HTTPHeaders(), sink: (any HTTPResponseSink)? = nil
     ) async throws -> EndpointResponse {
@@ -154,6 +162,7 @@ struct UploadVerification {
 
     private func isSuccess(_ answer: EndpointResponse) -> Bool { (200..<300).contains(answer.status) }
 
+    /// Returns the checksum of the source.
     private func local(_ algorithm: ChecksumAlgorithm) async throws -> Checksum {
         try await threads.checksum(
             algorithm, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)

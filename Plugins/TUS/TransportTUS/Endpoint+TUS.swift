@@ -4,8 +4,8 @@ extension Endpoint {
     /// Creates an endpoint for ``TUSTransport``.
     ///
     /// - Parameters:
-    ///   - address: The URL at which uploads are created, `https://…` or `http://…`. Set a user name in the URL to authenticate with a credential of
-    ///     the kind `password` (HTTP Basic).
+    ///   - address: The URL for creating uploads, `https://…` or `http://…`. Set a user name in the URL to authenticate with a credential of the kind
+    ///     `password` (HTTP Basic).
     ///   - credentials: Sent with each request to the origin (scheme, host and port) of the address and to the trusted origins of the options.
     ///     Requests to other origins, and requests that are redirected to another origin, carry no credentials.
     ///   - options: The settings of requests, chunks and connections.

@@ -1,2 +1,2 @@
-// Apps use the request options of this module, so `import TransportTUS` must be enough.
+// Re-exports the request options, so that apps import only `TransportTUS`.
 @_exported public import HTTPSupport

@@ -64,6 +64,7 @@ final class ServerProfileCache: Sendable {
         }
     }
 
+    /// Stores a server's features, by default for a day.
     func store(_ features: TUSFeatures, of address: String, for lifetime: Duration = lifetime) {
         let until = now() + lifetime
         state.withLock { state in
@@ -109,10 +110,12 @@ final class ServerProfileCache: Sendable {
     /// Removes the version of the IETF's protocol of a server that now speaks tus instead.
     func forgetDialect(of address: String) { state.withLock { _ = $0.dialects.removeValue(forKey: address) } }
 
+    /// The known quirks of an endpoint.
     func quirks(of address: String) -> Quirks {
         state.withLock { $0.quirks[address] ?? Quirks() }
     }
 
+    /// Changes the known quirks of an endpoint.
     func learn(of address: String, _ change: (inout Quirks) -> Void) {
         state.withLock { state in
             if state.quirks.count >= Self.maximumAddresses, state.quirks[address] == nil { state.quirks.removeAll() }
@@ -128,7 +131,7 @@ final class ServerProfileCache: Sendable {
         }
     }
 
-    /// Records that the server refused a connection after the upload was interrupted.
+    /// Notes that the server refused a connection after the upload's request was interrupted.
     func recordOutage(of upload: String) {
         state.withLock { $0.interruptedRequests[upload]?.wasFollowedByOutage = true }
     }

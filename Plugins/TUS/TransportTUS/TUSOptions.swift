@@ -10,8 +10,8 @@ import TransportSupport
 /// let endpoint = Endpoint.tus("https://upload.example.com/files/", options: TUSOptions(chunkSize: 50 << 20))
 /// ```
 public struct TUSOptions: Hashable, Sendable {
-    /// The maximum number of bytes of one `PATCH`, 1 or more. If nil, a `PATCH` sends the rest of the file; but if each `PATCH` has a checksum
-    /// in a header, it sends at most 8 MiB. A session's chunk size takes precedence.
+    /// The maximum size of a chunk, the content of one `PATCH`, in bytes; 1 or more. If nil, a `PATCH` sends the rest of the file; but if each
+    /// `PATCH` has a checksum in a header, it sends at most 8 MiB. A session's chunk size takes precedence.
     public var chunkSize: Int64?
 
     /// A number of bytes, from 1 to ``chunkSize``. The size of every chunk except the last is a multiple of this number.

@@ -96,14 +96,21 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     }
 
     /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
+    ///
+    /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on its callers' executors.
+    /// Checks a session's options when the session is enqueued or changed. The queue calls this method on its own executor and on its callers'
+    /// executors.
+    ///
+    /// - Throws: A `TransferError` that names the option.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
 
     /// Checks a session's options like ``validate(_:for:)``, and checks the chunk size and the creation URL against the endpoint.
+    ///
+    /// - Throws: A `TransferError` that names the option. Its class is `unsupported` if another endpoint may support the option.
     package static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
     ) throws(TransferError) {
@@ -121,7 +128,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// The number of additional small files to prepare while others wait for responses: 6.
     public let smallFilesAhead = 6
 
-    /// 64. The queue adapts the number of small files in flight to the network and the server, up to this maximum.
+    /// The maximum number of small files in flight: 64. The queue adapts the number to the rate, up to this maximum.
     public let maximumSmallFilesInFlight = 64
 
     private let resources: TransportResources
@@ -134,9 +141,9 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ///
     /// - Parameters:
     ///   - reuse: When the transport reuses the headers that the hook returned for a file; by default, never.
-    ///   - headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, the transport calls
-    ///     the hook to renew the headers, but only once for all requests that were rejected with the same headers. It then sends the
-    ///     rejected requests again.
+    ///   - headers: Called before each request to a trusted origin, unless the transport reuses headers; returns the headers to send. After
+    ///     a 401 or 403, the transport calls the hook to renew the headers, but only once for all requests that were rejected with the same
+    ///     headers. It then sends the rejected requests again.
     public init(reusingHeaders reuse: HeaderReuse = .never, headers: HeaderHook? = nil) {
         self.init(reusingHeaders: reuse, headers: headers, now: { .now })
     }

@@ -53,7 +53,7 @@ struct AccountRouter {
         // By default, only servers in the user's and the system's known hosts files are trusted, and the keys of the SSH agent are tried.
         let ssh = SFTPOptions(identities: [arguments[3]], agent: .none, knownHosts: arguments[4])
 
-        // tus with SFTP as the fallback. A file that is partly at the tus server waits 2 s for it, and then restarts at the SFTP server.
+        // tus with SFTP as the fallback. A file that is partly at the tus server waits 2 s for that server, and then restarts at the SFTP server.
         // Without a rule, the endpoints are tried in this order.
         try await queue.save(
             Account(

@@ -37,7 +37,7 @@ struct FormUpload {
         let session = try await queue.enqueue(.upload(items: [form], to: "site"))
         try await queue.start()
 
-        // Waits until the session has ended. The queue stores the response, so with a storage folder, it is also there after a restart.
+        // Waits until the session has ended. The queue stores the response. With a storage folder, it is still available after a restart.
         let response = try await session.response(as: FormResponse.self)
         print("Fields: \(response.fields.keys.sorted().joined(separator: ", "))")
         for file in response.files { print("\(file.field): \(file.name), \(file.type), \(file.length) bytes") }

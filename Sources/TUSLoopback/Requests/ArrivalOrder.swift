@@ -52,12 +52,13 @@ final class ArrivalOrder: Sendable {
         change { $0.connections[ObjectIdentifier(channel)] = nil }
     }
 
-    /// Records the head of a request. Call this method on the connection's event loop.
+    /// Adds a request whose head has arrived. Call this method on the connection's event loop.
     func arrived(_ path: String, hasContent: Bool, on channel: any Channel) {
         state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.append(Arrival(path: path, hasContent: hasContent)) }
     }
 
-    /// Records the end of the request whose head arrived last. Call this method on the connection's event loop.
+    /// Stores the trailers of the request whose head arrived last, because this request has ended. Call this method on the connection's
+    /// event loop.
     func ended(with trailers: HTTPFields?, on channel: any Channel) {
         state.withLock { state in
             guard var pending = state.connections[ObjectIdentifier(channel)], !pending.arrivals.isEmpty else { return }
@@ -77,7 +78,7 @@ final class ArrivalOrder: Sendable {
         change { $0.connections[ObjectIdentifier(channel)]?.isHandling = true }
     }
 
-    /// Records that the connection's request has ended, with or without a response.
+    /// Removes the connection's first request, which has been handled, with or without a response.
     func endHandling(on channel: any Channel) {
         change { state in
             guard var pending = state.connections[ObjectIdentifier(channel)], !pending.arrivals.isEmpty else { return }
@@ -87,10 +88,12 @@ final class ArrivalOrder: Sendable {
         }
     }
 
-    /// Waits until PATCH requests for the same upload on other connections are being handled. A PATCH waits only for older connections.
+    /// Waits until the handling of PATCH requests for the same upload on other connections has begun. A PATCH waits only for older
+    /// connections.
     func waitForEarlierRequests(_ path: String, hasContent: Bool, on channel: any Channel) async {
-        // All connections share one event loop, so a check on this loop can't run between the reading and the recording of a request. After the loop
-        // has accepted a connection, it sets up the connection in a later task. A second check is therefore needed to see that connection.
+        // All connections share one event loop, so a check on this loop can't run after NIO has read a request and before
+        // ``arrived(_:hasContent:on:)`` has added it. After the loop has accepted a connection, it sets up the connection in a later task.
+        // A second check is therefore needed to see that connection.
         var emptyChecks = 0
         while emptyChecks < 2 {
             let isUnread = (try? await channel.eventLoop.submit { self.hasUnreadInput }.get()) == true

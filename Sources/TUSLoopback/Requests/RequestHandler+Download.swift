@@ -70,8 +70,11 @@ struct Content: Sendable {
 
 /// The range of a `Range` header. A header with several ranges is ignored, as RFC 9110 allows.
 enum ByteRange: Hashable, Sendable {
+    /// All bytes from an offset.
     case from(Int64)
+    /// The bytes from an offset to another offset, inclusive.
     case between(Int64, Int64)
+    /// The last bytes, by their number.
     case last(Int64)
 
     init?(_ header: String) {

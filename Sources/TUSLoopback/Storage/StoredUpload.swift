@@ -16,13 +16,13 @@ struct StoredUpload: Codable, Hashable, Sendable {
     var parts: [String]?
     /// The time at which the upload expires if it is still incomplete, in seconds since 1970; nil if it does not expire.
     var expires: Int?
-    /// The offset of the first byte that awaits verification by a checksum; nil if there is no such byte. A restarted server discards the
+    /// The offset of the first byte that awaits verification by a checksum; nil if there is no such byte. A restarted server removes the
     /// unverified bytes.
     var unverifiedFrom: Int64?
     /// Whether a request has completed the upload (IETF); nil for a tus upload, which is complete when its offset equals
     /// ``length``.
     var isClosed: Bool?
-    /// Whether the upload is complete. The record has this property for scripts and tests; the server uses ``Upload/isComplete``.
+    /// Whether the upload is complete. The JSON file contains this property for scripts and tests; the server uses ``Upload/isComplete``.
     var complete = false
 
     var isPartial: Bool { uploadConcat == "partial" }

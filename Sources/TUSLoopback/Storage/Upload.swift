@@ -5,7 +5,7 @@ import TransferCore
 
 import struct NIOCore.ByteBuffer
 
-/// An upload: a file with the received bytes, and a record of its properties.
+/// An upload: a file with the received bytes, and a JSON file with its properties, the record.
 final class Upload: Sendable {
     let id: String
     /// The file with the bytes.
@@ -36,7 +36,7 @@ final class Upload: Sendable {
         try writeRecord()
     }
 
-    /// Opens the upload that a record file describes. Returns nil if the file with the bytes is missing. Blocks.
+    /// Opens the upload that a JSON file describes. Returns nil if the file with the bytes is missing. Blocks.
     init?(opening recordFile: FilePath, in folder: FilePath) throws {
         let record = try JSONDecoder().decode(StoredUpload.self, from: Data(contentsOf: URL(filePath: recordFile.string)))
         id = record.id
@@ -104,7 +104,7 @@ final class Upload: Sendable {
         }
     }
 
-    /// Discards the bytes after an offset. Requires exclusive access. Blocks.
+    /// Removes the bytes after an offset. Requires exclusive access. Blocks.
     func truncate(to offset: Int64) throws {
         let descriptor = try FileDescriptor.open(file, .writeOnly)
         try descriptor.closeAfter { try descriptor.resize(to: offset) }
@@ -132,7 +132,7 @@ final class Upload: Sendable {
         try change { $0.length = size }
     }
 
-    /// Changes the record in memory and on disk. Requires exclusive access. Blocks.
+    /// Changes the properties in memory and on disk. Requires exclusive access. Blocks.
     func change(_ body: (inout StoredUpload) -> Void) throws {
         state.withLock { body(&$0.record) }
         try writeRecord()
@@ -153,7 +153,7 @@ final class Upload: Sendable {
 
     /// Removes both files. Requires exclusive access. Blocks.
     func remove() throws {
-        // The record is removed first: if removing the bytes fails, no record describes them, so a restarted server ignores them.
+        // Removes the JSON file first. If the removal of the bytes then fails, a restarted server ignores the bytes.
         try FileManager.default.removeItem(atPath: recordFile.string)
         try FileManager.default.removeItem(atPath: file.string)
     }

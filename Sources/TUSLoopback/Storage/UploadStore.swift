@@ -46,7 +46,7 @@ final class UploadStore: Sendable {
         }
     }
 
-    /// Creates an upload with a new ID, ignoring the ID of the record. Blocks.
+    /// Creates an upload with the properties in `record` and a new ID. Blocks.
     func create(_ record: StoredUpload) throws -> Upload {
         var record = record
         record.id = UUID().uuidString.replacing("-", with: "").lowercased()

@@ -50,12 +50,14 @@ struct AccountEditCommand: AsyncParsableCommand {
         if common.json, let status { await CommandContext.current.output.write(JSONValue(status)) }
     }
 
+    /// Returns a given endpoint with the credentials and settings of the account's endpoint with the same address, or else of its first
+    /// endpoint with the same transport.
     private static func completed(_ endpoint: Endpoint, from known: [Endpoint]) -> Endpoint {
         let same = known.first { $0.address == endpoint.address && $0.transport == endpoint.transport }
         guard let model = same ?? known.first(where: { $0.transport == endpoint.transport }) else { return endpoint }
         var endpoint = endpoint
         endpoint.credentials = model.credentials
-        // The scheme of the given URL can select settings.
+        // The scheme of the given URL can imply settings, which take precedence.
         endpoint.settings = model.settings.merging(endpoint.settings) { $1 }
         return endpoint
     }

@@ -2,7 +2,7 @@ import ArgumentParser
 import TransferKit
 import TransferOutput
 
-/// The limits of an account.
+/// The options that set the limits of an account: its concurrent sessions, its rate and its timetable of rates.
 struct AccountLimitOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,

@@ -118,6 +118,7 @@ struct EndpointOptions: ParsableArguments {
     /// Whether no option is given.
     var isEmpty: Bool { given.isEmpty && setting.isEmpty }
 
+    /// The given options, except `--setting`. A transport supports an option if it supports at least one of the option's groups.
     private var given: [(kinds: Set<RegisteredTransport.EndpointOption>, name: String)] {
         let all: [(Set<RegisteredTransport.EndpointOption>, String, Bool)] = [
             ([.token], "--token-env", tokenEnv != nil), ([.token], "--token-file", tokenFile != nil),
@@ -134,7 +135,7 @@ struct EndpointOptions: ParsableArguments {
         return all.filter(\.2).map { ($0.0, $0.1) }
     }
 
-    /// The option groups that include a passphrase. A passphrase decrypts an SSH key or the key of a client certificate.
+    /// The option groups of the passphrase options. A passphrase decrypts an SSH key or the key of a client certificate.
     private static let passphrase: Set<RegisteredTransport.EndpointOption> = [.passphrase, .clientCertificate]
 
     private func apply(to endpoint: inout Endpoint, of transports: RegisteredTransports) throws {
@@ -186,7 +187,7 @@ struct EndpointOptions: ParsableArguments {
         }
     }
 
-    /// The sources of the given secrets.
+    /// Returns references to the given sources of secrets.
     private func credentials() throws -> [CredentialReference] {
         var references: [CredentialReference] = []
         if let tokenEnv { references.append(.bearer(try variable(tokenEnv, "--token-env"))) }

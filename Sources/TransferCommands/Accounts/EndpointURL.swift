@@ -3,9 +3,10 @@ import TransferCore
 
 /// Parses the endpoint URLs in command-line arguments.
 enum EndpointURL {
-    /// Creates the endpoint of a URL.
+    /// Creates an endpoint from its URL. The URL's scheme selects the transport.
     ///
-    /// - Throws: A `CommandFailure` that does not repeat the URL, because it may contain a password.
+    /// - Throws: A `CommandFailure` if the URL is invalid, has an unknown scheme, or contains a password. The message does not repeat the
+    ///   URL, because it may contain a secret.
     static func endpoint(_ text: String, among transports: RegisteredTransports) throws(CommandFailure) -> Endpoint {
         let advice = "Use one of \(transports.schemes.map { "\($0)://" }.joined(separator: ", "))."
         guard ProcessArguments.isText(text), let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else {

@@ -9,7 +9,10 @@ struct HeaderField {
 
     private static let tokenCharacters = Set("!#$%&'*+-.^_`|~")
 
-    /// - Throws: A `ValidationError` that names the option but not the value.
+    /// Parses the value of an option. Removes the spaces around the header's value.
+    ///
+    /// - Throws: A `ValidationError` if the text is not a valid header field. The message does not contain the header's value, which may be
+    ///   a secret.
     init(_ text: String, option: String) throws {
         guard ProcessArguments.isText(text) else {
             throw ValidationError("The value of \(option) is not UTF-8. Accounts can't store it.")

@@ -18,9 +18,14 @@ struct NamedSetting {
     /// Whether `--setting` can set a setting; false for settings with their own options.
     static func accepts(_ name: String) -> Bool { separateOptions[name] == nil && !name.hasPrefix("header.") }
 
-    /// - Parameter transports: The known transports. The text before the first colon names a transport. If this text contains a dot and is
-    ///   not a known transport, the colon belongs to the setting's name, as in `field.a:b=c`.
-    /// - Throws: A `ValidationError` whose message does not contain the value, which may be a secret.
+    /// Parses the value of `--setting`.
+    ///
+    /// - Parameters:
+    ///   - text: The value. The text before the first colon names a transport. If this text contains a dot and is not a known transport,
+    ///     the colon belongs to the setting's name, as in `field.a:b=c`.
+    ///   - transports: The known transports.
+    /// - Throws: A `ValidationError` if the text has another form, or sets a setting that has its own option. The message does not contain
+    ///   the setting's value, which may be a secret.
     init(_ text: String, of transports: RegisteredTransports) throws {
         guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "=") else {
             throw ValidationError("--setting takes NAME=VALUE, or TRANSPORT:NAME=VALUE.")
@@ -41,7 +46,7 @@ struct NamedSetting {
         }
     }
 
-    /// Sets or removes the setting if the endpoint uses the transport.
+    /// Sets or removes the setting of an endpoint, unless the setting is for another transport.
     func apply(to endpoint: inout Endpoint) {
         if transport == nil || transport == endpoint.transport { endpoint.settings[name] = value }
     }

@@ -15,7 +15,7 @@ import TransportTUS
 /// await CommandLineProgram.main(transports: transports)
 /// ```
 public struct RegisteredTransport: Sendable {
-    /// The transport. Each queue and each check uses its own instance.
+    /// The transport. Each queue and each check creates its own instance with ``/TransferCore/Transport/makeInstance()``.
     public var transport: any Transport
 
     /// The transport's ID.
@@ -33,11 +33,11 @@ public struct RegisteredTransport: Sendable {
         case token
         /// A password.
         case password
-        /// The passphrase of encrypted keys.
+        /// The passphrase of encrypted SSH keys.
         case passphrase
         /// The certificates of trusted authorities.
         case authorities
-        /// A client certificate and its key.
+        /// A client certificate, its key, and the key's passphrase.
         case clientCertificate
         /// The password of a proxy.
         case proxy
@@ -94,6 +94,16 @@ public struct RegisteredTransport: Sendable {
     public var libraries: [String]
 
     /// Creates a description of a transport.
+    ///
+    /// - Parameters:
+    ///   - transport: The transport.
+    ///   - schemes: The URL schemes of the command line, mapped to the schemes of the stored addresses.
+    ///   - options: The supported options; all by default.
+    ///   - passwordNeedsUser: Whether a password requires a user in the endpoint's URL.
+    ///   - settings: The settings of the transport's endpoints and sessions.
+    ///   - uploadOptions: The options of `transferq upload` that affect uploads; all by default.
+    ///   - libraries: The names and versions of the transport's libraries.
+    ///   - schemeSettings: The endpoint settings that each scheme implies, by scheme.
     public init(
         _ transport: any Transport, schemes: [String: String], options: Set<EndpointOption> = Set(EndpointOption.allCases),
         passwordNeedsUser: Bool = true, settings: [SettingDescription] = [], uploadOptions: UploadOptions = UploadOptions(),
@@ -120,7 +130,7 @@ public struct RegisteredTransports: Sendable {
         self.all = all
     }
 
-    /// The built-in transports: tus, SFTP and plain HTTP.
+    /// The built-in transports: tus with the IETF's resumable uploads, SFTP, and plain HTTP.
     public static let builtIn = RegisteredTransports([
         RegisteredTransport(
             TUSTransport(),
@@ -148,7 +158,7 @@ public struct RegisteredTransports: Sendable {
     /// The registered transport of an endpoint, or nil if this program lacks it.
     subscript(endpoint: Endpoint) -> RegisteredTransport? { all.first { $0.id == endpoint.transport } }
 
-    /// The names of the endpoint settings without a separate option, one line for each transport.
+    /// The names of the endpoint settings that only `--setting` can set, one line for each transport that has such settings.
     var endpointSettings: String { list { $0.isForEndpoints && NamedSetting.accepts($0.name) } }
 
     /// The names of the session settings, one line for each transport that has such settings.
@@ -164,12 +174,15 @@ public struct RegisteredTransports: Sendable {
     /// All known schemes of endpoints in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
 
-    /// Returns what happens to two files with the same remote name at an endpoint.
+    /// Returns what happens at an endpoint to two files with the same remote name. For an unknown transport, and for one without the
+    /// capability ``/TransferCore/FileNaming``, returns ``/TransferCore/NameClash/bothKept``.
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         (self[endpoint]?.transport as? any FileNaming)?.nameClash(options, at: endpoint) ?? .bothKept
     }
 
-    /// Checks a session's options against the rules of the endpoint's transport, without connecting.
+    /// Checks a session's options against the rules of the endpoint's transport, without connecting. Accepts unknown transports.
+    ///
+    /// - Throws: A `TransferError` if the endpoint can't perform a session with these options.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try (self[endpoint]?.transport as? any SessionValidating)?.validate(options, for: direction, at: endpoint)
     }
@@ -186,7 +199,9 @@ public struct RegisteredTransports: Sendable {
         try lister.validateListing(at: endpoint)
     }
 
-    /// Checks an endpoint against the rules of its transport, without connecting.
+    /// Checks an endpoint against the rules of its transport, without connecting. Accepts unknown transports.
+    ///
+    /// - Throws: A `TransferError` if the endpoint's address or settings are invalid.
     func validate(_ endpoint: Endpoint) throws(TransferError) {
         try (self[endpoint]?.transport as? any EndpointValidating)?.validate(endpoint)
     }

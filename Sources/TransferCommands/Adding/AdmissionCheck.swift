@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// Checks whether an account's endpoints can perform new sessions, and warns about options without effect.
+/// Checks whether an account's endpoints can perform new sessions, and returns warnings about options without effect.
 struct AdmissionCheck {
     let endpoints: [Endpoint]
     let options: SessionOptions
@@ -22,7 +22,8 @@ struct AdmissionCheck {
 
     /// Checks the sessions' options against the rules of the endpoints' transports.
     ///
-    /// - Throws: A `CommandFailure` if no endpoint supports the options, or if they are invalid at any endpoint.
+    /// - Throws: A `CommandFailure` if no endpoint supports the options, or if the options are invalid at any endpoint, such as a forbidden
+    ///   header.
     func check(for direction: TransferDirection) throws(CommandFailure) {
         let options = attemptOptions
         try check { endpoint throws(TransferError) in try transports.validate(options, for: direction, at: endpoint) }
@@ -57,8 +58,8 @@ struct AdmissionCheck {
 
     /// Checks the overwrite policy of uploads.
     ///
-    /// - Returns: Warnings about servers that ignore the policy.
-    /// - Throws: A `CommandFailure` if a server might replace files despite the policy, or if no server can apply the policy.
+    /// - Returns: Warnings about endpoints that ignore the policy.
+    /// - Throws: A `CommandFailure` if an endpoint might replace files despite the policy, or if no endpoint can apply the policy.
     func check(_ overwrite: OverwritePolicy) throws(CommandFailure) -> [String] {
         if overwrite != .always, let endpoint = endpoints.first(where: { uploadOptions($0).overwriting == .byServer }) {
             throw CommandFailure(
@@ -79,10 +80,10 @@ struct AdmissionCheck {
         return ["--overwrite always has no effect: \(reason)."]
     }
 
-    /// Checks items whose remote names clash.
+    /// Checks a clash of remote names, of two items or only of files inside the items.
     ///
-    /// - Returns: A warning for the user; nil if only files in the items can have the same remote name, and no file would be lost.
-    /// - Throws: A `CommandFailure` if one of the files would be lost.
+    /// - Returns: A warning for the user; nil if only files inside the items can clash, and no endpoint would lose a file.
+    /// - Throws: A `CommandFailure` if an endpoint would lose one of the files, or the first capable endpoint would reject the second item.
     func check(_ clash: RemoteNameClash) throws(CommandFailure) -> String? {
         var options = attemptOptions
         let clashes = NameClashes(at: endpoints) { endpoint throws(TransferError) in
@@ -103,7 +104,12 @@ struct AdmissionCheck {
         return "\(clash). If \(fallback.location) receives them, \(NameClash.refused.consequence)."
     }
 
-    /// Warnings about `--chunk` and `--parallel` if no endpoint supports them.
+    /// Returns warnings about `--chunk` and `--parallel` if no endpoint supports them.
+    ///
+    /// - Parameters:
+    ///   - chunk: Whether `--chunk` is given.
+    ///   - parallel: Whether `--parallel` is given.
+    ///   - isSingleFile: Whether each session has a single file, which `--parallel` can only send in segments.
     func warnings(chunk: Bool, parallel: Bool, ofSingleFile isSingleFile: Bool) -> [String] {
         var warnings: [String] = []
         if chunk, let endpoint = endpoints.first, !endpoints.contains(where: { uploadOptions($0).hasChunks }) {
@@ -117,8 +123,8 @@ struct AdmissionCheck {
 }
 
 extension RemoteNameClash {
-    /// Finds the first clash of remote names in a list of items; nil if there is none. A clash between two items takes precedence over a
-    /// clash between files in items. Blocks.
+    /// Finds the first clash of remote names in a list of items; nil if there is none. A clash of the items themselves takes precedence
+    /// over a clash of files inside items. Blocks.
     init?(in items: [TransferItem]) {
         var names = RemoteNames()
         var contents: RemoteNameClash?

@@ -15,6 +15,8 @@ enum LocalPaths {
     static let standardInput: FilePath = "-"
 
     /// Replaces `-` with the paths from standard input.
+    ///
+    /// - Throws: A `CommandFailure` if `-` is given twice, or standard input can't be read or contains no paths.
     static func read(_ given: [PathArgument]) async throws(CommandFailure) -> [PathArgument] {
         guard given.count(where: { $0.path == standardInput }) <= 1 else {
             throw CommandFailure(.usage, "Standard input can be read only once. Use either one - or --stdin.")
@@ -30,8 +32,8 @@ enum LocalPaths {
     static func createFolder(_ path: FilePath) {
         // mkdir(2). The umask restricts the permissions.
         let isMade = unsafe path.withPlatformString { unsafe mkdir($0, 0o777) } == 0
-        // Without the sync, a power failure could remove the folder with its completed downloads. An existing folder may be from a process that
-        // ended before the sync.
+        // Without the sync, a power failure could remove the folder with its completed downloads. An existing folder needs the sync too, because the
+        // process that created the folder may have ended before its sync.
         if isMade || errno == EEXIST { StorageFolder.sync(path.removingLastComponent()) }
     }
 

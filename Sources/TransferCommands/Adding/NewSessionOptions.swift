@@ -52,6 +52,8 @@ struct NewSessionOptions: ParsableArguments {
     }
 
     /// Checks the value of `--context`.
+    ///
+    /// - Throws: A `ValidationError` if the value is not JSON.
     static func validate(context: String?) throws {
         guard let context, !JSONValue.isJSON(Data(context.utf8)) else { return }
         throw ValidationError(

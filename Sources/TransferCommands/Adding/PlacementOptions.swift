@@ -25,21 +25,23 @@ struct PlacementOptions: ParsableArguments {
     /// Whether any of these options is given.
     var isGiven: Bool { position.isGiven || after != nil || notBefore != nil }
 
-    /// Sets the dependency and start time of the sessions.
+    /// Sets the dependency and start time of the sessions. Throws an error if no session has the ID of `--after`.
     func apply(to requests: inout [SessionRequest], in queue: any ControllableQueue) async throws {
         for index in requests.indices { try await apply(to: &requests[index], in: queue) }
     }
 
-    /// Sets the dependency and start time of a session.
+    /// Sets the dependency and start time of a session. Throws an error if no session has the ID of `--after`.
     func apply(to request: inout SessionRequest, in queue: any ControllableQueue) async throws {
         if let after { request.dependency = .after(try await SessionPrefix.resolve(after, in: queue)) }
         request.notBefore = notBefore?.date
     }
 
     /// Adds the sessions at the position that these options specify, or saves them as drafts.
+    ///
+    /// - Returns: The IDs of the sessions. For a session with the deduplication key of an existing one, the ID of the existing session.
     func add(_ requests: [SessionRequest], to queue: any ControllableQueue, asDrafts: Bool = false) async throws -> [SessionID] {
         let ids = try await added(requests, to: queue, asDrafts: asDrafts)
-        // For a duplicate, the queue returns the ID of the existing session, which keeps its position.
+        // An existing session keeps its position.
         try await position.start(ids.filter(Set(requests.map(\.id)).contains), in: queue)
         return ids
     }

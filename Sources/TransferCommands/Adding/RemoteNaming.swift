@@ -13,8 +13,8 @@ struct RemoteNaming {
     /// The destination folder below the endpoint's folder; nil for the endpoint's folder itself.
     private let folder: RemotePath?
 
-    /// - Parameter remote: The value of `--to`.
-    /// - Throws: A `ValidationError` if the folder is not a valid remote name.
+    /// - Parameter remote: The value of `--to`; nil for the endpoint's folder.
+    /// - Throws: A `ValidationError` if the value is not a valid remote name.
     init(to remote: [UInt8]?) throws {
         guard var bytes = remote else {
             folder = nil
@@ -28,9 +28,10 @@ struct RemoteNaming {
         }
     }
 
-    /// The remote name of a file or folder: its own name in the destination folder. Blocks for a path that ends with `.` or `..`.
+    /// Returns the remote name of a file or folder: its local name, in the destination folder. Reads the file system, and so blocks, only
+    /// for a path that ends with `.` or `..`, or is `/`.
     ///
-    /// - Returns: Nil if such a path does not exist. The queue then reports it, together with other unreadable paths.
+    /// - Returns: Nil if a path that ends with `.` or `..` does not exist. The queue then reports it, together with other unreadable paths.
     /// - Throws: `TransferError` for the root folder, or for an invalid name.
     func destination(of source: FilePath) throws(TransferError) -> RemotePath? {
         var name = Self.lastComponent(source)

@@ -54,7 +54,9 @@ struct SessionSubmission {
         }
     }
 
-    /// Adds the sessions, and prints their IDs.
+    /// Adds the sessions, and prints their IDs. Reads paths and settings from standard input if the arguments request this.
+    ///
+    /// - Throws: An error if the endpoints or the queue reject a session. No session is then added.
     func add() async throws {
         let given = try await LocalPaths.read(paths + (readsPaths ? [PathArgument(bytes: LocalPaths.standardInput.bytes)] : []))
         let items =

@@ -9,9 +9,11 @@ enum SettingsFile {
     /// The maximum size of the file in bytes, enough for the signed URLs of ten thousand files.
     private static let limit = 1 << 24
 
-    /// Reads the settings of a file that only its owner can read, or of standard input.
+    /// Reads the settings in a file that only its owner can access, or in standard input. Ignores blank lines and lines that begin with
+    /// `#`.
     ///
-    /// - Throws: An error that names the file and line, but no value.
+    /// - Throws: An error if the input can't be read, a line is not `NAME=VALUE`, or a name is repeated. The message does not contain a
+    ///   value.
     static func read(_ path: FilePath) async throws -> [String: String] {
         if path == standardInput { return try settings(in: try await StandardInput.read("settings"), of: "standard input") }
         let bytes = try await BlockingIO.run { try PrivateFile.read(path, as: "settings file", limit: limit) }

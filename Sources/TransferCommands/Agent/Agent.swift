@@ -19,7 +19,9 @@ struct Agent {
     /// Reports the result of the start to the process that started the agent; nil in the foreground.
     let starter: StartReporter?
 
-    /// Runs the agent until a signal or another command ends it. Returns after the queue has shut down.
+    /// Runs the agent until this process receives a signal, or another command stops the agent. Returns after the queue has shut down.
+    ///
+    /// - Throws: An error if the agent can't start, for example because another process owns the queue.
     func run() async throws {
         ProcessMemoryProtection.enable()
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
@@ -32,7 +34,7 @@ struct Agent {
         let queue = try await common.openedQueueToRun(limits: limits, logger: logger)
         let server: ControlServer
         do {
-            // Unlike `transferq run`, which also runs without a socket, an agent is useless without one.
+            // `transferq run` also runs without a control socket. An agent needs one, because other commands reach the queue only through it.
             server = try ControlServer(for: queue, as: .agent, logger: logger, onStopRequest: { end.yield() })
             let routes = await RouteWatch.start(for: queue)
             let memory = Task { await HeapMemory.returnUnused(by: queue) }

@@ -11,7 +11,10 @@ import TransferKit
 
 /// Starts this program as an agent in a new process.
 package enum AgentLaunch {
-    /// Like ``launch(_:log:)``, with the log in the storage folder. Does not block the cooperative pool.
+    /// Starts an agent that logs to the storage folder, and returns when it is ready. Does not block the cooperative pool.
+    ///
+    /// - Parameter arguments: The arguments after the program's name.
+    /// - Throws: A `CommandFailure` if the agent failed to start.
     package static func start(_ arguments: [String], loggingIn folder: FilePath) async throws {
         let log = folder.appending(RotatingLog.name)
         _ = try await BlockingIO.run { () throws(CommandFailure) in try launch(arguments.map { Array($0.utf8) }, log: log) }
@@ -23,6 +26,7 @@ package enum AgentLaunch {
     ///   - arguments: The arguments after the program's name, without `--ready-descriptor`.
     ///   - log: The agent's log file, for error messages.
     /// - Returns: The agent's process ID.
+    /// - Throws: A `CommandFailure`. If the agent reported the reason for its failure, with that reason and the agent's exit status.
     static func launch(_ arguments: [[UInt8]], log: FilePath) throws(CommandFailure) -> pid_t {
         do {
             let (reading, writing) = try FileDescriptor.pipe()

@@ -82,7 +82,7 @@ struct AgentStopCommand: AsyncParsableCommand {
         let none = CommandFailure(.rejected, "No agent runs the queue in \(try common.folder()).")
         // If no process owns the queue, the command must not open or create it.
         guard try await common.answeringOwner()?.owner.role.isAgent == true else { throw none }
-        // If the agent has exited since the check, withOwner returns nil once the queue is released.
+        // If the agent has exited since the check, withOwner returns nil when no process owns the queue any more.
         _ = try await common.withOwner { queue in
             guard try await queue.owner().role.isAgent else { throw none }
             try await queue.stopAgent()

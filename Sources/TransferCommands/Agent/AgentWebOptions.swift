@@ -12,6 +12,6 @@ struct AgentWebOptions: ParsableArguments {
         if webListen != nil, !web { throw ValidationError("--web-listen needs --web.") }
     }
 
-    /// The given options, as arguments.
+    /// The given options, as arguments for `agent run`.
     var arguments: [String] { (web ? ["--web"] : []) + (webListen.map { ["--web-listen", $0] } ?? []) }
 }

@@ -8,7 +8,7 @@ import TransferKit
 enum HeapMemory {
     /// The number of removed sessions after which freed memory is returned to the system.
     private static let removals = 10_000
-    /// The delay after which freed memory is returned, so that one return serves several removals.
+    /// The delay before freed memory is returned. If the number of removals is reached again during the delay, the delay starts again.
     private static let delay = Duration.seconds(5)
 
     /// Makes all threads allocate from two arenas (mallopt(3), M_ARENA_MAX). By default, glibc creates up to eight arenas for each processor, and
@@ -22,7 +22,8 @@ enum HeapMemory {
         #endif
     }
 
-    /// Returns freed memory to the system after many sessions were removed (malloc_trim(3)), until the queue shuts down.
+    /// Returns freed memory to the system each time that ``removals`` sessions were removed (malloc_trim(3)). Ends when the queue shuts
+    /// down.
     static func returnUnused(by queue: TransferQueue) async {
         var removed = 0
         var pending: Task<Void, Never>?

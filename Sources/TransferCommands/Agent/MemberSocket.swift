@@ -3,7 +3,9 @@ package import SystemPackage
 import TransferControl
 package import TransferKit
 
-/// The control socket of a member of a fleet. `agent status` and `agent stop` use it. Other commands can read the member's queue, but not change it.
+/// The control socket of a fleet member, which is one of several processes that run a queue in a PostgreSQL database.
+///
+/// `agent status` and `agent stop` use the socket. Other commands can read the member's queue through it, but not change the queue.
 package struct MemberSocket: Sendable {
     private let server: ControlServer
 
@@ -18,7 +20,7 @@ package struct MemberSocket: Sendable {
     /// Closes the socket, and shuts the queue down.
     package func shutDownQueue() async { await server.shutDownQueue() }
 
-    /// Whether a member with this storage folder is running.
+    /// Returns whether a member with this storage folder is running.
     package static func isOpen(in folder: FilePath) async -> Bool {
         let owner = try? await RemoteTransferQueue(folder: folder).owner()
         return owner?.role == .member

@@ -37,6 +37,7 @@ package final class RotatingLog: Sendable {
     ///   - limit: The approximate size in bytes at which the file is rotated.
     ///   - rotatedFiles: The number of rotated files to keep, as `agent.log.1` and so on.
     ///   - redirectsStandardError: Whether to redirect standard error to the log, so that the log also contains crash reports.
+    /// - Throws: A `CommandFailure` if the file can't be opened.
     package init(at path: FilePath, limit: Int = defaultLimit, rotatedFiles: Int = 4, redirectsStandardError: Bool = true) throws {
         self.path = path
         self.limit = limit
@@ -51,7 +52,10 @@ package final class RotatingLog: Sendable {
 
     /// Opens the log of an agent.
     ///
-    /// - Parameter folder: The storage folder. The log is opened before the queue creates the folder, so this method creates the folder.
+    /// - Parameters:
+    ///   - folder: The storage folder. This method creates a missing folder, because the agent opens the log before the queue.
+    ///   - limit: The approximate size in bytes at which the file is rotated.
+    /// - Throws: An error if the folder can't be created or the file can't be opened.
     package static func agentLog(in folder: FilePath, limit: Int = defaultLimit) throws -> RotatingLog {
         try StorageFolder.prepare(folder)
         return try RotatingLog(at: folder.appending(name), limit: limit)
@@ -86,6 +90,7 @@ package final class RotatingLog: Sendable {
         }
     }
 
+    /// Renames the log and the rotated files to the next number, which replaces the oldest file, and opens a new log.
     private func rotate(_ state: inout State) {
         let names = [path] + (1...rotatedFiles).map { FilePath("\(path).\($0)") }
         for (old, new) in zip(names, names.dropFirst()).reversed() {

@@ -26,7 +26,7 @@ package struct StartReporter: Sendable {
         var message: String?
     }
 
-    /// Reports that the agent is ready, and closes the pipe. Call only one of the reporting methods, once.
+    /// Reports that the agent is ready, and closes the pipe. Call only one of the reporting methods, and only once.
     package func reportReady() { send(StartResult()) }
 
     /// Reports that the agent failed to start, and closes the pipe.
@@ -41,8 +41,10 @@ package struct StartReporter: Sendable {
         return status.rawValue
     }
 
-    /// Detaches this process from the terminal and its signals (setsid(2)). The working directory becomes /, so that other file systems can be
-    /// unmounted.
+    /// Detaches this process from the terminal and its signals (setsid(2)). The working directory becomes `/`, so that other file systems
+    /// can be unmounted.
+    ///
+    /// - Throws: A `CommandFailure` if the working directory can't be changed.
     package static func detach() throws {
         _ = setsid()
         signal(SIGHUP, SIG_IGN)

@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// The web server of an agent: the program `transferq-web`, which is restarted when it ends.
+/// The web server of an agent: the program `transferq-web`. The agent restarts the program when it ends.
 final class WebProgram: Sendable {
     /// The first and the longest delay before a restart. After a run that lasted longer than the longest delay, the next delay is the first one.
     private static let delays = (first: Duration.seconds(1), longest: Duration.seconds(60))
@@ -34,7 +34,9 @@ final class WebProgram: Sendable {
 
     private let state = Locked(State())
 
-    /// - Parameter address: The address and the port; nil for the default.
+    /// - Parameters:
+    ///   - folder: The storage folder.
+    ///   - address: The address and the port to listen on; nil for the program's default.
     init(_ folder: FilePath, address: String?, logger: Logger) {
         arguments =
             [Array("--store".utf8), folder.bytes, Array("--ends-with-input".utf8)]
@@ -115,7 +117,7 @@ final class WebProgram: Sendable {
         }
     }
 
-    /// Reads the URL that the program prints, and logs it without the token. Returns early if the program ends.
+    /// Waits for the URL that the program prints, and logs the URL without the token. Logs nothing if the program ends first. Blocks.
     private func logAddress(_ output: FileDescriptor) {
         var bytes = [UInt8](repeating: 0, count: 4_096)
         let count = (try? unsafe bytes.withUnsafeMutableBytes { unsafe try output.read(into: $0) }) ?? 0

@@ -20,7 +20,8 @@ struct CommonOptions: ParsableArguments {
 
     var logger: Logger { logger(omittingErrorsOf: .none) }
 
-    /// A logger for a command that reports the errors of sessions itself. With `--verbose`, it logs all errors nevertheless.
+    /// Returns a logger that omits the errors of some sessions, because the command prints these errors itself. With `--verbose`, the
+    /// logger omits nothing.
     func logger(omittingErrorsOf sessions: ReportedSessions) -> Logger {
         var handler = TerminalLogHandler(terminal: CommandContext.current.terminal)
         if verbosity == 0 { handler.reportedSessions = sessions }
@@ -73,7 +74,8 @@ extension CommonOptions {
             || word.wholeMatch(of: /-v+/) != nil
     }
 
-    /// Moves common options after the command, where the parser expects them, so that `transferq --store DIR list` works.
+    /// Moves common options that precede the command to the end of the arguments, or before `--`. The parser expects them after the
+    /// command, but `transferq --store DIR list` must also work.
     static func movingAfterCommand(_ arguments: [String]) -> [String] {
         var rest = arguments[...]
         var leading: [String] = []
@@ -89,7 +91,7 @@ extension CommonOptions {
 }
 
 extension ControllableQueue {
-    /// The mode of the queue; nil if no other process owns it.
+    /// The mode of the queue; nil if no other process owns the queue, so that this process opened it.
     var ownedMode: QueueStatus.Mode? {
         get async throws { self is TransferQueue ? nil : try await status().mode }
     }

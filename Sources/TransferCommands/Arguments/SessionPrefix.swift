@@ -1,9 +1,9 @@
 import TransferControl
 import TransferKit
 
-/// Finds a session by the first characters of its ID, or by its index, written as `#3`.
+/// Finds a session by the first characters of its ID, or by its index in the queue, written as `#3`.
 enum SessionPrefix {
-    /// A shorter prefix could be mistaken for an index.
+    /// The minimum number of characters of a prefix. A shorter prefix could be mistaken for an index.
     private static let minimumLength = 4
     private static let maximumListedCandidates = 10
 
@@ -15,6 +15,9 @@ enum SessionPrefix {
     /// The maximum number of matching sessions to count.
     private static let limit = 10_000
 
+    /// Returns the session with a prefix or an index.
+    ///
+    /// - Throws: A `CommandFailure` if the text is invalid, no session matches, or several sessions match.
     static func resolve(_ prefix: String, in queue: any ControllableQueue) async throws -> SessionID {
         if prefix.hasPrefix("#") { return try await session(at: String(prefix.dropFirst()), in: queue) }
         guard prefix.isEmpty || prefix.count >= minimumLength else {
@@ -53,7 +56,8 @@ enum SessionPrefix {
             .rejected, "There is no session \"\(prefix)\".\(advice)\(indexAdvice(for: prefix)) To list sessions: transferq list")
     }
 
-    /// The shortest prefixes of IDs that differ from each other and end at the end of a group of digits, but at least the short IDs.
+    /// The shortest prefixes that distinguish the IDs. All prefixes have the same length. They end after the first, second, third or fourth
+    /// group of hexadecimal digits, or are the whole IDs.
     private static func distinctPrefixes(of ids: [SessionID]) -> [String] {
         let texts = ids.map(\.description)
         let prefixes = [SessionDescription.shortIDLength, 13, 18, 23].lazy.map { length in texts.map { String($0.prefix(length)) } }

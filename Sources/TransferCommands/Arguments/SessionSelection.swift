@@ -2,8 +2,8 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// The sessions to which a command applies: the sessions with the given IDs, all sessions, or the sessions that match the given filters.
-/// A session matches if its account and tag are the given ones, and it is in any of the given states.
+/// The sessions to which a command applies: the sessions with the given IDs, all sessions, or the sessions that match all given filters.
+/// Several states form one filter, which a session in any of the states matches.
 struct SessionSelection {
     private let ids: [String]
     /// Whether `--all` selects the sessions.
@@ -20,7 +20,7 @@ struct SessionSelection {
         (isAll, account, states) = (filters.all, filters.account, filters.states)
     }
 
-    /// Selects drafts.
+    /// Selects drafts by their IDs, or all drafts.
     init(drafts ids: [String], all: Bool) {
         (self.ids, isAll, account, tag, states) = (ids, all, nil, nil, [])
         everything = .state(.draft)
@@ -31,6 +31,9 @@ struct SessionSelection {
 
     private var hasConditions: Bool { account != nil || tag != nil || !states.isEmpty }
 
+    /// Checks that the arguments select sessions in exactly one way: by IDs, by `--all` or by filters.
+    ///
+    /// - Throws: A `ValidationError` otherwise.
     func validate() throws {
         switch (!ids.isEmpty, isAll, hasConditions) {
         case (true, false, false), (false, true, false), (false, false, true): return
@@ -86,7 +89,8 @@ struct SessionSelection {
         return operation.addingAdvice(to: error, of: session)
     }
 
-    /// Repeats an operation that the queue's previous owner may have completed. Sessions already in the target state count as changed.
+    /// Repeats an operation that the queue's previous owner may have completed. The result includes sessions that are already in the target
+    /// state.
     private func repeatOperation(
         _ operation: SessionOperation, on sessions: [SessionID], in queue: any ControllableQueue
     ) async throws -> AppliedOperation {
@@ -126,7 +130,9 @@ struct SessionSelection {
         }
     }
 
-    /// Returns the selected sessions, in queue order if filters select them.
+    /// Returns the selected sessions, in queue order if `--all` or filters select them.
+    ///
+    /// - Throws: A `CommandFailure` for an unknown ID or account.
     func sessions(in queue: any ControllableQueue) async throws -> [SessionStatus] {
         guard ids.isEmpty else {
             var sessions: [SessionStatus] = []
@@ -175,7 +181,7 @@ struct AppliedOperation: Sendable {
     var refusals: [QueueError] = []
 }
 
-/// The filters of all commands that select sessions, except `--tag`, which each command declares itself.
+/// The filters of commands that select sessions, except `--tag`. Each command declares `--tag` itself, because its meaning differs.
 struct SessionFilters: ParsableArguments {
     @Flag(help: "Select all sessions.")
     var all = false
@@ -201,7 +207,7 @@ struct SessionFilters: ParsableArguments {
     static let names = "--account, --tag, --failed, --cancelled and --completed"
 }
 
-/// The arguments that select sessions by IDs or filters, for commands without a `--tag` of another meaning.
+/// The arguments that select sessions by IDs or filters, for commands whose `--tag` is a filter.
 struct SelectionArguments: ParsableArguments {
     @Argument(
         help: ArgumentHelp("\(SessionPrefix.manyHelp).", valueName: "id"),

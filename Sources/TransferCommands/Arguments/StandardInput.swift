@@ -7,6 +7,7 @@ enum StandardInput {
     /// Reads all bytes, until the end of the input.
     ///
     /// - Parameter what: A plural noun for the expected content, for error messages.
+    /// - Throws: A `CommandFailure` if standard input is closed or can't be read.
     static func read(_ what: String) async throws(CommandFailure) -> [UInt8] {
         try await BlockingIO.run { () throws(CommandFailure) in try readNow(what) }
     }

@@ -10,12 +10,12 @@ package struct StartTime: ExpressibleByArgument {
 
     package init?(argument: String) { self.init(argument: argument, now: Date()) }
 
-    /// Reads an argument.
+    /// Parses an argument; nil if it has none of these forms.
     ///
     /// - Parameters:
     ///   - argument: The argument.
     ///   - now: The current time.
-    ///   - zone: The time zone of times without one.
+    ///   - zone: The time zone for arguments that contain none.
     package init?(argument: String, now: Date, zone: TimeZone = .current) {
         if argument.hasPrefix("+") {
             // Checked here, because Int32 would accept another sign, as in "++5m".
@@ -32,7 +32,7 @@ package struct StartTime: ExpressibleByArgument {
         }
     }
 
-    /// The next occurrence of a time of day after now, or a time of the next day.
+    /// The next occurrence of a time of day, or a time of the next day; nil if the text is neither.
     private static func timeOfDay(_ text: String, _ now: Date, _ zone: TimeZone) -> Date? {
         let format = #/(tomorrow)?(?:(?:^|[T ])(\d{1,2}):(\d\d))?/#
         guard !text.isEmpty, let match = text.wholeMatch(of: format.asciiOnlyDigits()) else { return nil }

@@ -33,6 +33,11 @@ enum Candidates {
     ///
     /// The shell must stay responsive, so this method returns no completions if there is no queue yet, or if the queue's owner does not
     /// respond within a second.
+    ///
+    /// - Parameters:
+    ///   - words: The words of the unfinished command.
+    ///   - prefix: The beginning of the word to complete.
+    ///   - lookUp: Returns candidates, which may include words without the prefix.
     private static func find(
         _ words: [String], _ prefix: String, in lookUp: (any ControllableQueue) async throws -> [String]
     ) async -> [String] {

@@ -29,7 +29,7 @@ enum ClearedProperty: String, CaseIterable, ExpressibleByArgument {
         }
     }
 
-    /// Removes the property in an update.
+    /// Makes an update remove the property from sessions.
     func clear(in update: inout SessionUpdate) {
         switch self {
         case .after: update.dependency = .remove

@@ -8,15 +8,15 @@ protocol OperationCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
     var selection: SessionSelection { get throws }
     var operation: SessionOperation { get async throws }
-    /// Resolves the parts of the operation that depend on the queue, such as a session that an option names by an abbreviated ID.
+    /// Returns the operation after looking up values in the queue, such as the session for the ID prefix in an option.
     func resolved(_ operation: SessionOperation, in queue: any ControllableQueue) async throws -> SessionOperation
     /// Called after the operation, with the changed sessions.
     func didChange(_ sessions: [SessionID], in queue: any ControllableQueue) async throws
     /// The options of an operation that ends or removes sessions; nil for other operations.
     var confirmation: ConfirmationOptions? { get }
-    /// The session states that allow the operation, but in which the operation changes nothing visible.
+    /// The session states that allow the operation, but in which it changes nothing. The command does not print the IDs of such sessions.
     var unchangedStates: Set<SessionState> { get }
-    /// Whether the changed sessions start when a process runs the queue.
+    /// Whether the operation lets sessions start. The command then explains how to run a queue that is not running.
     var startsSessions: Bool { get }
 }
 
@@ -74,7 +74,7 @@ extension OperationCommand {
         try Self.report(applied.refusals)
     }
 
-    /// Prints the IDs of the changed sessions. Explains an empty output, or how to run a queue that is not running.
+    /// Prints the IDs of the changed sessions. If there are none, explains why. Otherwise, explains how to run a queue that is not running.
     ///
     /// - Parameter mode: The mode of the queue; nil if no process owns it.
     private func report(_ changed: [SessionID], mode: QueueStatus.Mode?) async {

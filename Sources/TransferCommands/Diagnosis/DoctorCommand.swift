@@ -72,7 +72,7 @@ struct DoctorCommand: AsyncParsableCommand {
         return findings
     }
 
-    /// The state of the database.
+    /// Findings about the database in the storage folder: its state, and the sessions in quarantine. Empty for a fleet.
     private func storeFindings(_ queue: any ControllableQueue, _ folder: FilePath) async -> [Finding] {
         do {
             let health = try await queue.storeHealth()
@@ -89,7 +89,7 @@ struct DoctorCommand: AsyncParsableCommand {
             return [Finding(check: "store", state: .ok, detail: "The database in \(folder) is intact (\(versions)).", fields: fields)]
                 + Self.quarantine(health)
         } catch let error as QueueError where error.code == .invalidRequest {
-            // A fleet has no store in a folder.
+            // A fleet keeps its state in a PostgreSQL database, which this command does not check.
             return []
         } catch {
             return [Finding(check: "store", state: .wrong, detail: (error as? QueueError)?.message ?? "\(error)")]
@@ -103,7 +103,7 @@ struct DoctorCommand: AsyncParsableCommand {
         ]
     }
 
-    /// The process that owns the queue; nil for a fleet, which belongs to no process.
+    /// The finding about the process that owns the queue; nil for a fleet, whose queue several processes run.
     private func ownerFinding(_ queue: any ControllableQueue) async throws -> Finding? {
         guard let remote = queue as? RemoteTransferQueue else {
             guard queue is TransferQueue else { return nil }

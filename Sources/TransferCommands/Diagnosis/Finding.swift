@@ -7,9 +7,11 @@ struct Finding: Sendable {
         case ok
         /// Information that is not a problem.
         case note
+        /// A problem, so the command does not exit with 0.
         case wrong
     }
 
+    /// The name of the check, such as `endpoint studio`.
     let check: String
     let state: State
     let detail: String

@@ -10,9 +10,10 @@ import TransferOutput
 
 /// Checks the storage folder's permissions and free disk space.
 enum FolderCheck {
-    /// Checks the permissions, because anyone who knows the upload URLs in the folder can write to those uploads.
+    /// Checks that only this user can access the folder, because anyone who knows the upload URLs in the folder can write to those uploads.
+    /// Blocks.
     ///
-    /// Returns nil if the folder does not exist yet: the queue creates it with the correct permissions.
+    /// - Returns: The finding; nil if the folder does not exist yet. The queue creates a missing folder with the correct permissions.
     static func finding(_ folder: FilePath) -> Finding? {
         var status = stat()
         guard unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0 else { return nil }
@@ -36,9 +37,10 @@ enum FolderCheck {
             check: "permissions", state: .ok, detail: "\(folder) is accessible to its owner only (mode \(octal)).", fields: fields)
     }
 
-    /// Compares the free space on the folder's disk with the minimum below which no session starts. Returns nil if the free space is unknown.
+    /// Compares the free space on the folder's disk with the minimum that sessions need to start. Blocks.
     ///
     /// - Parameter floor: The minimum in bytes.
+    /// - Returns: The finding; nil if the free space is unknown.
     static func diskFinding(_ folder: FilePath, floor: Int64) -> Finding? {
         guard let free = QueueConfiguration().freeSpace(folder) else { return nil }
         let fields: [(name: String, value: JSONValue)] = [("free", .integer(free)), ("floor", .integer(floor))]

@@ -5,8 +5,8 @@ import TransferOutput
 
 /// Passes events to a program or a URL, in order and at least once.
 ///
-/// The revision of each handled event is stored before the next event. After a crash of any process, the hook continues after this revision, so the
-/// event in progress can be repeated, but none is lost.
+/// The hook stores the revision (number) of each handled event before it handles the next one. After a crash of any process, the hook
+/// continues after the stored revision. So the event in progress can be repeated, but no event is lost.
 actor EventHook {
     enum Target: Sendable {
         case program(HookProgram)
@@ -33,13 +33,17 @@ actor EventHook {
     /// The revision of the last handled event; nil if the hook has never run.
     nonisolated var revision: UInt64? { position.revision }
 
-    /// Passes an event to the target. Repeats this until the target has handled the event.
+    /// Passes an event to the target, and repeats this until the target has handled the event.
     ///
-    /// - Parameter revision: The revision to continue after.
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - index: The index of the event's session in the queue; nil if it is unknown.
+    ///   - revision: The revision to store, after which a restarted hook continues.
     /// - Throws: `CancellationError`, or a `CommandFailure` if the revision can't be stored.
     func handle(_ event: QueueEvent, index: Int?, upTo revision: UInt64) async throws {
         let body = Array((JSONValue(event, index: index).text + "\n").utf8)
-        // The time distinguishes events with the same revision, before and after a store was restored. A damaged time must not cause an overflow.
+        // After the queue's storage was restored from a backup, new events repeat the revisions of earlier ones. The time distinguishes them. The
+        // limits prevent an overflow by a damaged time.
         let id = "\(event.revision)-\(Int64(min(max(event.time.timeIntervalSince1970 * 1_000, 0), 1e15)))"
         var delay = Self.delays.first
         while let problem = await attempt(body, id) {
@@ -50,7 +54,9 @@ actor EventHook {
         try await store(revision)
     }
 
-    /// Records that an event is not for this hook.
+    /// Skips an event that is not for this hook. Stores the revision only after ``skippedEvents`` consecutive calls.
+    ///
+    /// - Throws: A `CommandFailure` if the revision can't be stored.
     func skip(upTo revision: UInt64) async throws {
         skipped += 1
         if skipped >= Self.skippedEvents { try await store(revision) }
@@ -62,6 +68,7 @@ actor EventHook {
         try await BlockingIO.run(.storage) { [position] in try position.store(revision) }
     }
 
+    /// Passes an event to the target once. Returns why the target did not handle the event; nil if it did.
     private func attempt(_ body: [UInt8], _ id: String) async -> String? {
         switch target {
         case .program(let program): await BlockingIO.run { program.run(body) }

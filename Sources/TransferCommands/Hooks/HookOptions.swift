@@ -44,8 +44,11 @@ struct HookOptions: ParsableArguments {
 
     /// Opens the hook.
     ///
-    /// - Parameter folder: The storage folder, which keeps the revision of the last handled event.
+    /// - Parameters:
+    ///   - folder: The storage folder. A file in it contains the revision of the last handled event.
+    ///   - warn: Prints a message about a failed attempt.
     /// - Returns: The hook; nil if no hook is given.
+    /// - Throws: An error if the secret can't be read or is invalid, or if another process runs the hook.
     func open(in folder: FilePath, warn: @escaping @Sendable (String) async -> Void) async throws -> EventHook? {
         guard let target = try await target() else { return nil }
         let path = folder.appending("hook-\(hook ?? key).revision")

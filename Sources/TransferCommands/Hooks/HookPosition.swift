@@ -12,7 +12,7 @@ import TransferKit
 
 /// The revision of the last event that a hook has handled, in a file of the storage folder.
 ///
-/// Only one process at a time can hold the lock of the file. The lock ends with the process, so a killed process never blocks the next one.
+/// A process locks the file, so that only one process at a time runs the hook. The system releases the lock when the process ends.
 final class HookPosition: Sendable {
     /// The number of digits of the largest revision. Revisions are padded to this length in the file, so each write replaces the whole
     /// earlier revision.
@@ -54,6 +54,8 @@ final class HookPosition: Sendable {
     deinit { try? file.close() }
 
     /// Stores a revision, and returns when it is durable. Blocks.
+    ///
+    /// - Throws: A `CommandFailure` if the file can't be written.
     func store(_ revision: UInt64) throws {
         let number = String(revision)
         let text = String(repeating: "0", count: Self.digits - number.count) + number + "\n"

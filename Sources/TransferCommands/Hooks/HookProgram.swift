@@ -14,6 +14,7 @@ struct HookProgram: Sendable {
 
     /// Runs the program. Blocks until it has ended.
     ///
+    /// - Parameter input: The event, as the program's standard input.
     /// - Returns: Why the program did not handle the event; nil if its exit status is 0.
     func run(_ input: [UInt8]) -> String? {
         // A program that does not read its input must not end this process.
@@ -27,7 +28,7 @@ struct HookProgram: Sendable {
                 defer { try? reading.close() }
                 process = try ChildProgram.start(program, arguments, descriptors: [0: .descriptor(reading)])
             }
-            // The program decides whether it needs its input, so an error does not matter.
+            // A program may exit without reading its input, so a write error does not matter.
             _ = try? writing.writeAll(input)
         } catch {
             return "Cannot start \(program): \(error)."

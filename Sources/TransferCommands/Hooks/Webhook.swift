@@ -13,8 +13,12 @@ struct Webhook: Sendable {
     private let key: SymmetricKey
     private let engine: CurlEngine
 
-    /// - Parameter secret: The content of the secret file: any bytes, or `whsec_` followed by base64.
-    /// - Returns: Nil if the secret is shorter than 16 bytes or its base64 is invalid.
+    /// Creates a webhook; nil if the secret is shorter than 16 bytes or its base64 is invalid.
+    ///
+    /// - Parameters:
+    ///   - url: The URL that receives the events.
+    ///   - secret: The content of the secret file: any bytes, or `whsec_` followed by base64. Spaces and line breaks at its end are
+    ///     ignored.
     init?(_ url: String, secret: [UInt8]) {
         var key = Data(secret)
         while let last = key.last, [0x0A, 0x0D, 0x20].contains(last) { key.removeLast() }
@@ -32,7 +36,10 @@ struct Webhook: Sendable {
 
     /// Sends an event.
     ///
-    /// - Parameter id: The ID of the event, the same for each attempt, so that the server can recognize a repeated event.
+    /// - Parameters:
+    ///   - body: The event as JSON.
+    ///   - id: The ID of the event, the same for each attempt, so that the server can recognize a repeated event.
+    ///   - time: The current time, which the signature includes.
     /// - Returns: The reason why the server did not handle the event; nil after a response with a status from 200 to 299.
     func send(_ body: [UInt8], id: String, at time: Date) async -> String? {
         let timestamp = String(Int64(time.timeIntervalSince1970))
@@ -42,7 +49,7 @@ struct Webhook: Sendable {
         headers.append("webhook-timestamp", timestamp)
         headers.append("webhook-signature", "v1," + Data(code).base64EncodedString())
         let request = HTTPRequest(method: "POST", url: url, headers: headers, body: .bytes(body))
-        // The path and the query of a webhook often contain a secret.
+        // Messages contain only the URL's origin, because the path and the query of a webhook often contain a secret.
         let server = request.originForMessages
         do {
             let status = try await withThrowingTaskGroup(of: Int?.self) { group in

@@ -21,7 +21,7 @@ final class OutputWriter: Sendable {
     /// The number of columns of the terminal that shows the output; nil if the output is not a terminal.
     var columns: Int? { Terminal.size(of: descriptor)?.columns }
 
-    /// Writes text and returns when it is written. After an error, or if the reader closed the pipe, later text is discarded.
+    /// Writes text and returns when it is written. After an error, or if the reader closed the pipe, writes no more text.
     func write(_ text: String) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             queue.async { [self] in

@@ -34,7 +34,7 @@ struct Table {
 
     /// A step that makes a table narrower.
     enum Narrowing {
-        /// Truncates the texts of a column as far as necessary, but not below a width.
+        /// Truncates the texts of a column as far as necessary, but not below a width in terminal columns.
         case truncate(column: Int, to: Int)
         /// Omits a column.
         case omit(column: Int)

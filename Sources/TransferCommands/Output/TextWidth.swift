@@ -5,7 +5,7 @@ extension StringProtocol {
         utf8.allSatisfy { $0 < 0x80 && $0 != 0x0D } ? utf8.count : reduce(0) { $0 + $1.columns }
     }
 
-    /// The text padded to the width with spaces, or truncated with an ellipsis.
+    /// The text padded with spaces to a number of terminal columns, or truncated to it with an ellipsis.
     func fitted(to width: Int) -> String {
         let columns = columns
         if columns <= width { return self + String(repeating: " ", count: width - columns) }
@@ -18,10 +18,10 @@ extension StringProtocol {
         return text + "…" + String(repeating: " ", count: Swift.max(0, width - used - 1))
     }
 
-    /// The text in lines of at most a width, broken at spaces. Words that are longer than a line stay whole.
+    /// The text, broken at spaces into lines of limited width. A word that is longer than a line stays whole.
     ///
     /// - Parameters:
-    ///   - width: The number of terminal columns.
+    ///   - width: The maximum number of terminal columns in a line.
     ///   - indent: The number of spaces before each line after the first.
     func wrapped(to width: Int, indent: Int) -> String {
         guard columns > width else { return String(self) }

@@ -34,13 +34,15 @@ struct BarLayout: Sendable {
         }
     }
 
-    /// The highest fraction to show until all files of a session are complete or, for the total, all sessions have ended. A server may need time
-    /// after the last byte.
+    /// The maximum fraction to show until all files of a session are complete or, for the total, all sessions have ended. A server may need
+    /// time after the last byte.
     private static let highestFraction = 0.99
 
-    /// The bar of a session.
+    /// Returns the line of a session: its name, bar, percentage and details.
     ///
-    /// - Parameter wait: What the session waits for after its last byte; nil if bytes move.
+    /// - Parameters:
+    ///   - wait: What the session waits for after its last byte; nil while it still transfers bytes.
+    ///   - width: The number of terminal columns.
     func line(_ name: String, _ statistics: SessionStatistics, wait: FinalWait?, width: Int) -> String {
         let fraction = min(statistics.fractionCompleted ?? 0, statistics.filesDone < statistics.files ? Self.highestFraction : 1)
         let progress = statistics.bytesTotal == nil ? ShownProgress.bytes(statistics.bytesSent) : .fraction(fraction)
@@ -50,7 +52,7 @@ struct BarLayout: Sendable {
         return compose(name.withoutControlCharacters, progress, details: details, wait: wait, width: width)
     }
 
-    /// What a transfer waits for after its last byte. Takes the place of the rate and the remaining time.
+    /// What a transfer waits for after its last byte. A line shows this wait instead of the rate and the remaining time.
     enum FinalWait: Sendable {
         /// The server stores an upload.
         case server
@@ -87,11 +89,12 @@ struct BarLayout: Sendable {
         ]
     }
 
-    /// The bar of the total.
+    /// Returns the line of the total.
     ///
     /// - Parameters:
     ///   - running: The statistics of the running sessions.
-    ///   - wait: What the sessions wait for after their last byte; nil if bytes move.
+    ///   - wait: What the sessions wait for after their last byte; nil while they still transfer bytes.
+    ///   - width: The number of terminal columns.
     func total(_ total: RunTotal, _ running: [SessionStatistics], wait: FinalWait?, width: Int) -> String {
         let rate = running.compactMap(\.rate).reduce(0, +)
         let highest = total.sessionsEnded < total.sessions ? Self.highestFraction : 1
@@ -103,7 +106,7 @@ struct BarLayout: Sendable {
                 size: total.fraction == nil ? nil : total.bytesTotal, width: width), wait: wait, width: width)
     }
 
-    /// The length of the words at the beginning of a line about an event, with the spaces after them.
+    /// The number of characters of the words at the beginning of a line about an event, including the spaces after them.
     static let wordLength = 11
 
     /// A line about an event, with a colour for its first words: green for success, red for errors, yellow for events after which the queue

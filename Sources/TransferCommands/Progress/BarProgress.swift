@@ -17,15 +17,16 @@ actor BarProgress: ProgressDisplay {
         var name: String
         var direction: TransferDirection
         var statistics: SessionStatistics
-        /// Whether the last report had the same byte counts as the report before, so that no bytes move.
+        /// Whether the last two progress events had the same byte counts, which means that no bytes were transferred between them.
         var isStill = false
 
-        /// What the session waits for after its last byte; nil until that byte was sent or received.
+        /// What the session waits for after its last byte; nil until that byte was transferred, and while the byte counts still change.
         var wait: BarLayout.FinalWait? { isStill && statistics.isSent ? (direction == .upload ? .server : .disk) : nil }
     }
 
     private var running: [Run] = []
-    /// The names of sessions for lines about them. A session leaves ``running`` before its end is reported, but the report needs its name.
+    /// The names of sessions, for lines about them. A session leaves ``running`` before the event about its end, but the line needs its
+    /// name.
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
     private var scrolled: [String] = []
@@ -143,7 +144,7 @@ actor BarProgress: ProgressDisplay {
             names[session.id] = session.name
             setAside(session.id)
         case .held, .cancelled: setAside(session.id)
-        // Not counted here: an event reports each session that ends in this run.
+        // Drafts never run. For sessions that end in this run, an event updates the total.
         case .completed, .failed, .draft: break
         }
     }
@@ -157,7 +158,7 @@ actor BarProgress: ProgressDisplay {
         if let index = running.firstIndex(where: { $0.id == session.id }) { running[index] = run } else { running.append(run) }
     }
 
-    /// Removes a session that does not run until the user acts, such as a held session.
+    /// Removes a session that runs only after a user action, such as a held session, from the bars and the total.
     private func setAside(_ id: SessionID) {
         total.exclude(id)
         running.removeAll { $0.id == id }
@@ -195,7 +196,7 @@ actor BarProgress: ProgressDisplay {
         let shown = running.count > room ? max(0, room - 1) : running.count
         var footer = running.prefix(shown).map { bars.line($0.name, $0.statistics, wait: $0.wait, width: width) }
         if shown < running.count { footer.append("… and \(running.count - shown) more".fitted(to: width - 1)) }
-        // Bytes of other sessions may still move, or wait for their turn.
+        // The total shows a wait only if no session transfers bytes or waits for its turn.
         let wait = total.isSent && running.allSatisfy { $0.wait != nil } ? running.first?.wait : nil
         footer.append(bars.total(total, running.map(\.statistics), wait: wait, width: width))
         await terminal.draw(lines, footer: footer)

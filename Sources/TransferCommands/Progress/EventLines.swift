@@ -40,7 +40,7 @@ struct EventFacts: Sendable {
 
 /// Formats successive events as lines, and omits information that an earlier line contained.
 struct EventLines {
-    /// The error of the last file that each session gave up.
+    /// The error of each session's last failed file.
     private var itemErrors: [SessionID: TransferError] = [:]
     /// The sessions whose last reported event was a failed attempt.
     private var retrying: Set<SessionID> = []

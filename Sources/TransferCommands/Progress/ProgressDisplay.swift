@@ -33,6 +33,8 @@ enum ProgressStyle: String, ExpressibleByArgument, CaseIterable {
     /// Empty, because the help text of `--progress` already lists the values.
     static var allValueStrings: [String] { [] }
 
+    /// Creates the display for a queue. Without a terminal that can move the cursor, `auto` selects `plain`; without a terminal, so does
+    /// `bars`.
     func display(of queue: TransferQueue) async -> any ProgressDisplay {
         let context = CommandContext.current
         switch self {

@@ -20,8 +20,8 @@ package struct RunTotal: Sendable {
     package private(set) var bytesTotal: Int64 = 0
     /// The number of unfinished sessions with files of unknown size.
     private var sessionsUnsized = 0
-    /// The number of sent bytes. Some servers confirm bytes only at the end of a file, so a count of confirmed bytes would show no
-    /// progress.
+    /// The number of sent or received bytes. Some servers confirm bytes only at the end of a file, so a count of confirmed bytes would show
+    /// no progress.
     package private(set) var bytesSent: Int64 = 0
 
     package init() {}
@@ -47,7 +47,7 @@ package struct RunTotal: Sendable {
         set(id, Share(bytesTotal: bytes, bytesSent: bytes, hasEnded: true))
     }
 
-    /// Marks a session as failed and drops its unsent bytes from the total.
+    /// Marks a session as failed, and subtracts its untransferred bytes from the total.
     package mutating func fail(_ id: SessionID) {
         let bytes = shares[id]?.bytesSent ?? 0
         set(id, Share(bytesTotal: bytes, bytesSent: bytes, hasEnded: true))
@@ -72,17 +72,18 @@ package struct RunTotal: Sendable {
 
     /// The remaining time in seconds; nil if it is unknown.
     ///
-    /// - Parameter running: The statistics of the running sessions. The slowest of them can take longer than all bytes at the sum of the rates.
+    /// - Parameter running: The statistics of the running sessions. The result is at least the remaining time of the slowest one, which can
+    ///   exceed the time for all remaining bytes at the sum of the rates.
     package func secondsRemaining(_ running: [SessionStatistics]) -> Double? {
         let rate = running.compactMap(\.rate).reduce(0, +)
         let remaining = bytesTotal - bytesSent
         guard fraction != nil, rate > 0, remaining > 0 else { return nil }
-        // A session whose bytes were all sent has no remaining time.
+        // The statistics of a session whose bytes were all transferred contain no remaining time.
         guard let longest = running.map({ $0.isSent ? 0 : $0.secondsRemaining }).compactMap(\.self).max() else { return nil }
         return max(longest, Double(remaining) / rate)
     }
 
-    /// Whether all bytes of all sessions were sent, but not all sessions have ended.
+    /// Whether all bytes of all sessions were sent or received, but not all sessions have ended.
     var isSent: Bool { sessionsUnsized == 0 && bytesTotal > 0 && bytesSent >= bytesTotal && sessionsEnded < sessions }
 
     /// The completed fraction, 0 to 1; 0 without sessions, and nil while the size of a file is unknown.

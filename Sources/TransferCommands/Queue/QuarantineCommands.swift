@@ -54,7 +54,7 @@ struct QuarantineListCommand: AsyncParsableCommand {
     }
 }
 
-/// A command that changes sessions in quarantine and prints their numbers.
+/// A command that retries or deletes sessions in quarantine, and prints their numbers.
 protocol QuarantineChange: AsyncParsableCommand {
     var common: CommonOptions { get }
     var numbers: [Int64] { get }

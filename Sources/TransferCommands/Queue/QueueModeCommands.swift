@@ -3,7 +3,7 @@ import TransferControl
 import TransferKit
 import TransferOutput
 
-/// A command that changes the mode of the running queue in the process that owns it.
+/// A command that starts, stops or drains the queue in the process that owns it.
 protocol QueueModeCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
     /// Whether the command can cause the owner to exit.

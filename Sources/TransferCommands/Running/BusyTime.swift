@@ -9,10 +9,10 @@ package struct BusyTime: Sendable {
 
     package init() {}
 
-    /// The time up to the last counted event, in seconds.
+    /// The time up to the event of the last call of ``count(_:)``, in seconds.
     package private(set) var seconds: TimeInterval = 0
 
-    /// Counts an event. Call this method with all events of a run, in their order.
+    /// Updates the time after an event. Call this method with all events of a run, in their order.
     package mutating func count(_ event: QueueEvent) {
         switch event.kind {
         case .didActivate(let id), .didStartRunning(let id): active.insert(id)

@@ -22,9 +22,11 @@ enum ChildProgram {
     /// - Parameters:
     ///   - program: The path of the program. A name without a slash is searched for in `PATH`.
     ///   - arguments: The arguments after the program's name.
-    ///   - descriptors: The program's descriptors. The program inherits the standard streams that are missing here, and nothing else.
+    ///   - descriptors: The program's descriptors, by number. The program inherits standard streams that are missing here, and no other
+    ///     descriptors.
     ///   - variable: A variable, as `NAME=VALUE`, to add to the inherited environment. An existing variable with the same name takes precedence.
     /// - Returns: The process ID. The caller must reap the process.
+    /// - Throws: An `Errno` if the program can't be started.
     static func start(
         _ program: FilePath, _ arguments: [[UInt8]], descriptors: [CInt: Source], variable: String? = nil
     ) throws -> pid_t {

@@ -3,11 +3,12 @@ import TransferKit
 import TransferOutput
 
 extension ForegroundRun {
-    /// Shows a line each time that no session runs and all sessions wait for a later time, until the events end.
+    /// Shows a line each time when no session runs and the queue waits for a time, such as the next attempt. Returns when the events end.
     ///
     /// - Parameter events: The events of the run; nil to return immediately.
     static func showWaits(_ events: QueueEvents?, of queue: TransferQueue, on display: any ProgressDisplay) async {
-        /// The sessions with a line about a failed attempt or a wait, which contains the time of the next attempt.
+        /// The sessions for which the display shows a line about a failed attempt or a wait. The line contains the time of the next
+        /// attempt.
         var known: Set<SessionID> = []
         var shown: (id: SessionID, why: WaitReason?)?
         guard let events else { return }

@@ -23,7 +23,10 @@ struct ForegroundRun {
     /// The condition that ends the run without a signal.
     let end: EndCondition
 
-    /// Runs the queue until the end condition or a signal, and shuts it down.
+    /// Runs the queue until the end condition is met or a signal arrives, and shuts it down.
+    ///
+    /// - Returns: `done`; `incomplete` if a session failed or needs user action; or `interrupted` after a signal.
+    /// - Throws: The error if the queue can't start.
     func run(until signals: TerminationSignals) async throws -> ExitStatus {
         let statusBefore = await queue.status()
         let display = await style.display(of: queue)
@@ -82,7 +85,7 @@ struct ForegroundRun {
             await CommandContext.current.terminal.write("transferq: \(obstacle.advisedDescription)".withoutControlCharacters)
         }
         if wasInterrupted { return .interrupted }
-        // If events were missed, the counts are incomplete, so the totals of the queue before and after the run are also compared.
+        // If events were missed, the counts are incomplete, so this method also compares the numbers of sessions before and after the run.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > statusBefore.failed)
         let needsUserAction =
             (remaining.waiting > 0 && !startsAutomatically) || remaining.paused > 0 || !counts.held.isEmpty
@@ -90,7 +93,7 @@ struct ForegroundRun {
         return hasFailures || needsUserAction ? .incomplete : .done
     }
 
-    /// Waits until it is known whether the network is metered, if a session waits for this.
+    /// If a session waits for an unmetered network, waits until NetworkManager has reported whether the network is metered.
     ///
     /// - Returns: Whether a session waited for this, so that the caller must check the end condition again.
     private func waitForNetwork(_ routes: RouteWatch) async -> Bool {

@@ -32,7 +32,7 @@ enum RouteTable {
         }
     }
 
-    /// Starts to watch the routes; nil if the system can't report them.
+    /// Starts to watch the routes. Returns nil if the system can't report them.
     static func changes() -> Changes? {
         #if os(Linux)
             // RTMGRP_LINK, RTMGRP_IPV4_ROUTE and RTMGRP_IPV6_ROUTE of linux/rtnetlink.h. When an interface goes down, the kernel removes its
@@ -59,7 +59,8 @@ enum RouteTable {
         #endif
     }
 
-    /// Whether this machine has a route to other machines; nil if the kernel does not report its routes. Blocks for a moment.
+    /// Returns whether this machine has a route to other machines; nil if the kernel does not report its routes. Blocks until the kernel
+    /// responds, or for a second without a response.
     static func hasRoute() -> Bool? {
         #if os(Linux)
             guard let descriptor = open(groups: 0, 0) else { return nil }
@@ -147,7 +148,7 @@ enum RouteTable {
             }
         }
 
-        /// Receives messages until none is waiting, or until the body returns false.
+        /// Receives messages until no more arrive, or until the body returns false.
         ///
         /// - Returns: ENOBUFS if messages were lost; otherwise 0.
         private static func receive(_ descriptor: CInt, _ body: (Message) -> Bool) -> CInt {

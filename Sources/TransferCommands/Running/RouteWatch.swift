@@ -10,9 +10,11 @@ struct RouteWatch {
     private let network: NetworkReporter
     private let task: Task<Void, Never>
 
-    /// Reports the network to a queue that has not started, and then its changes. A new route ends the waits for unreachable servers.
+    /// Reports the state of the network to a queue that has not started, and then each change of this state. After a new route, the queue
+    /// retries unreachable servers.
     ///
-    /// Changes are reported only on systems with netlink. If NetworkManager does not respond soon, the network counts as metered until it does.
+    /// Only systems with netlink report changes. If NetworkManager does not respond within ``patience``, the queue treats the network as
+    /// metered until the response.
     static func start(for queue: TransferQueue) async -> RouteWatch {
         // Subscribes before it reads the routes, so that no change is missed.
         let changes = RouteTable.changes()
@@ -50,10 +52,10 @@ struct RouteWatch {
         }
     }
 
-    /// Ends when NetworkManager should have responded.
+    /// Returns a task that ends after ``patience``, when NetworkManager should have responded.
     fileprivate static func timer() -> Task<Void, Never> { Task { _ = try? await Task.sleep(for: patience) } }
 
-    /// Returns when one of two tasks has ended, and cancels `other`.
+    /// Returns when one of two tasks has ended, or the current task was cancelled. Then cancels `other`.
     ///
     /// - Returns: Whether the first task ended first.
     static func wait<Value>(for task: Task<Value, Never>, or other: Task<Void, Never>) async -> Bool {

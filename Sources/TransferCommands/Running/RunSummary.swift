@@ -5,8 +5,9 @@ import TransferOutput
 struct RunSummary: Sendable {
     let wasInterrupted: Bool
     let completed: Int
-    /// The number of completed files, and their size in bytes.
+    /// The number of completed files.
     let files: Int
+    /// The size of the completed files in bytes.
     let bytes: Int64
     /// The time during which at least one session was active and not paused.
     let duration: Duration

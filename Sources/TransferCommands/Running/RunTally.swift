@@ -5,11 +5,12 @@ struct RunTally: Sendable {
     private(set) var completed = 0
     /// The number of completed files.
     private(set) var files = 0
-    /// The size of the completed files, including bytes that earlier runs transferred.
+    /// The size of the completed files in bytes, including bytes that earlier runs transferred.
     private(set) var bytes: Int64 = 0
     private(set) var failed: Set<SessionID> = []
     /// Sessions held after they had started.
     private(set) var held: Set<SessionID> = []
+    /// Whether events were missed, so that the counts may be incomplete.
     private(set) var hasGap = false
     /// The time during which at least one session was active and not paused.
     private(set) var busyTime = BusyTime()

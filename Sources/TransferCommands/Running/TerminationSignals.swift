@@ -20,6 +20,8 @@ package struct TerminationSignals {
     private let state: Locked<State>
     private let sources: [any DispatchSourceSignal]
 
+    /// Starts to handle the signals.
+    ///
     /// - Parameters:
     ///   - hangUp: Whether to handle SIGHUP.
     ///   - announce: Called for the first signal, on any thread. Must not block.

@@ -67,7 +67,7 @@ struct WatchCommand: AsyncParsableCommand {
         var lines = EventLines()
         /// The revision of the last printed or handled event.
         var last: UInt64
-        /// The start of the command. The reason for which a session waits is known only for later events.
+        /// The start of the command. For earlier events, the reason why a session waited is unknown.
         let startedAt = Date()
         /// Handles the events instead of printing them; nil without a hook.
         var hook: EventHook?
@@ -107,17 +107,17 @@ struct WatchCommand: AsyncParsableCommand {
         if let revision = hook.revision { return (hook, revision) }
         let isNew = since == nil && tail == nil
         let revision = try await isNew ? common.withQueue { try await $0.status().revision } : start()
-        // From here on, no event is lost, even if this process is killed before it has handled one.
+        // After this call, no event is lost, even if this process is killed before it has handled one.
         try await hook.store(revision)
         return (hook, revision)
     }
 
     func run() async throws {
         let opened = try await openHook()
-        // Some events of the log are not printed. To count the printed lines for --tail, read the log from its beginning.
+        // Not every recorded event prints a line. To count the printed lines for --tail, read all recorded events.
         let last = if opened == nil, tail != nil { try await common.withQueue { try await $0.status().revision } } else { UInt64(0) }
         let since = if let opened { opened.since } else if last > 0 { UInt64(0) } else { try await start() }
-        // Without the beginning of the log, the indices of sessions are unknown.
+        // Only the events from the first one on determine the indices of sessions.
         var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since, hook: opened?.hook)
         if last > 0 { progress.tail = ([], last) }
         if let queue = CommandContext.current.queue {
@@ -141,7 +141,7 @@ struct WatchCommand: AsyncParsableCommand {
                 do {
                     try await printEvents(queue.events(since: progress.last), of: queue, until: nil, &progress)
                 } catch let error as QueueError where error.isLossOfOwner {
-                    // If the owner exited before it sent any event, try again. The next owner, or this process, then reads the log.
+                    // If the owner exited before it sent any event, try again. The next owner, or this process, then reads the recorded events.
                     if progress.last == lastBefore, follow || !hasLostOwner {
                         if hasLostOwner { try await Task.sleep(for: Self.pause) }
                         hasLostOwner = true
@@ -157,7 +157,8 @@ struct WatchCommand: AsyncParsableCommand {
         }
     }
 
-    /// Prints the events of a queue that never ends, such as a fleet. With `--follow`, continues after the queue was unreachable.
+    /// Prints the events of a queue without an owner that can exit, such as a fleet's queue in a PostgreSQL database. With `--follow`,
+    /// continues after the queue was unreachable.
     private func watch(_ queue: any ControllableQueue, _ progress: inout Progress) async throws {
         while true {
             do {
@@ -187,7 +188,7 @@ struct WatchCommand: AsyncParsableCommand {
         return events
     }
 
-    /// Prints events or passes them to the hook, and records them in the progress.
+    /// Prints events or passes them to the hook, and updates the progress.
     ///
     /// - Parameter last: The revision after which to return; nil to continue until the events end.
     private func printEvents<Events: AsyncSequence>(
@@ -208,8 +209,8 @@ struct WatchCommand: AsyncParsableCommand {
     private func handle(_ event: QueueEvent, _ queue: (any ControllableQueue)?, _ progress: inout Progress) async throws {
         let lastBefore = progress.last
         if case .gap(let from, _) = event.kind, from <= progress.last {
-            // The last known revision is beyond the end of the log, for example because the storage folder was restored from a backup.
-            // Continue from the end of the log.
+            // The last known revision is higher than that of the last recorded event, for example because the storage folder was restored from a
+            // backup. Continue after the last recorded event.
             progress.last = from - 1
         } else {
             progress.last = max(progress.last, event.revision)

@@ -41,7 +41,7 @@ struct ListCommand: AsyncParsableCommand {
     @Option(parsing: .unconditional, help: .hidden)
     var max: Int?
 
-    /// How the table fits into a narrow terminal. ``SessionDescription/row(_:isShort:)`` defines the columns.
+    /// The steps that fit the table into a narrow terminal. ``SessionDescription/row(_:isShort:)`` defines the columns.
     private static let narrowing: [Table.Narrowing] = [
         .truncate(column: 7, to: 44), .truncate(column: 5, to: 24), .truncate(column: 7, to: 32), .truncate(column: 5, to: 12),
         .omit(column: 6), .omit(column: 4), .truncate(column: 7, to: 16), .omit(column: 7), .omit(column: 0),

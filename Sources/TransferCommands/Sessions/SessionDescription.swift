@@ -5,12 +5,12 @@ import TransferOutput
 
 /// Formats sessions as text.
 enum SessionDescription {
-    /// The length of the first group of digits of an ID.
+    /// The number of digits in the first group of an ID.
     static let shortIDLength = 8
 
     static func shortID(_ id: SessionID) -> String { String(id.description.prefix(shortIDLength)) }
 
-    /// Index, ID, state, progress, size, name, account and reason.
+    /// Returns the cells of a session's table row: index, short ID, state, progress, size, name, account and reason.
     ///
     /// - Parameter isShort: Whether to omit the name of the server at the beginning of an error, for a terminal.
     static func row(_ session: SessionStatus, isShort: Bool) -> [String] {
@@ -108,7 +108,7 @@ enum SessionDescription {
 }
 
 extension WaitReason {
-    /// The reason as a sentence, with the time that is left, and the command that helps, if any.
+    /// The reason as a sentence, with the time of the next attempt or a command that helps, if any.
     var advisedDescription: String {
         switch self {
         case .diskBelowFloor: "\(self) To lower the minimum: transferq queue set --min-free SIZE"

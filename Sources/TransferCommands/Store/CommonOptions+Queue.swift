@@ -8,10 +8,12 @@ extension CommonOptions {
     /// The time that a command waits for another command to release the queue.
     private static let ownerTimeout = Duration.seconds(10)
 
-    /// The storage folder of the queue.
+    /// Returns the storage folder of the queue.
+    ///
+    /// - Throws: A `CommandFailure` if the path of the folder is empty or not UTF-8.
     func folder() throws(CommandFailure) -> FilePath { try FolderLocation.folder(option: store?.path) }
 
-    /// Runs a command on an opened queue and shuts the queue down afterwards, even after an error.
+    /// Calls the body with an opened queue, and shuts the queue down afterwards, even after an error.
     static func closing<Result: Sendable>(
         _ queue: TransferQueue, after body: (TransferQueue) async throws -> Result
     ) async throws -> Result {
@@ -30,6 +32,7 @@ extension CommonOptions {
     /// - Parameters:
     ///   - limits: The limits of this process; nil for the stored limits.
     ///   - logger: The logger of the queue; nil for standard error.
+    /// - Throws: A `QueueError`, for example if another process has not released the queue within ``ownerTimeout``.
     func openedQueue(limits: RunLimitOptions? = nil, logger: Logger? = nil) async throws -> TransferQueue {
         let storage = Storage.folder(try folder(), ownerTimeout: Self.ownerTimeout)
         var configuration = QueueConfiguration(logger: logger ?? self.logger)

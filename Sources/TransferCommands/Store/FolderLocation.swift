@@ -4,7 +4,9 @@ import TransferKit
 /// Finds the storage folder of the queue.
 enum FolderLocation {
     /// Returns the value of `--store`. Without this option, returns `$TRANSFERQ_STORE`. If neither is set, returns `transferq` in the state
-    /// folder of the XDG Base Directory Specification 0.8.
+    /// folder of the XDG Base Directory Specification 0.8. The returned path is absolute.
+    ///
+    /// - Throws: A `CommandFailure` if the path is empty or not UTF-8.
     static func folder(option: FilePath?) throws(CommandFailure) -> FilePath {
         let folder = try chosen(option: option)
         guard FilePath(folder.string) == folder else {

@@ -15,13 +15,14 @@ extension CommonOptions {
     /// The time during which a command is retried after the first loss of an owner.
     private static let retryTimeout = Duration.seconds(10)
 
-    /// Runs a command on the queue, through the owner. If no process owns the queue, opens the queue in this process, and shuts it down
-    /// afterwards.
+    /// Runs a command on the queue through the process that owns it. If no process owns the queue, opens the queue in this process, and
+    /// shuts it down afterwards.
     ///
     /// - Parameters:
     ///   - isRepeatable: Whether to call the body again if the owner exits before it responds. False once the command has printed
     ///     something.
     ///   - body: The work of the command.
+    /// - Throws: The error of the body, or a `QueueError` if the queue can't be opened or reached.
     func withQueue<Result: Sendable>(
         isRepeatable: @autoclosure () -> Bool = true, _ body: (any ControllableQueue) async throws -> Result
     ) async throws -> Result {
@@ -122,12 +123,13 @@ extension CommonOptions {
         }
     }
 
-    /// The queue, reached through its owner; nil if there is no owner, or the owner is exiting.
+    /// Connects to the owner of the queue. Returns nil if there is no owner, or the owner is exiting.
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringQueue() async throws -> RemoteTransferQueue? { try await answeringOwner()?.queue }
 
-    /// The queue, reached through its owner, and a description of the owner; nil if there is no owner, or the owner is exiting.
+    /// Connects to the owner of the queue, and also returns a description of the owner. Returns nil if there is no owner, or the owner is
+    /// exiting.
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringOwner() async throws -> (queue: RemoteTransferQueue, owner: QueueOwner)? {
@@ -142,7 +144,9 @@ extension CommonOptions {
 }
 
 extension CommonOptions {
-    /// - Throws: A `CommandFailure` if the command works on a queue without a storage folder.
+    /// Checks that the command works on the queue in a storage folder, and not on a fleet (a queue in a PostgreSQL database).
+    ///
+    /// - Throws: A `CommandFailure` otherwise.
     private func requireStorageFolder() throws(CommandFailure) {
         guard CommandContext.current.queue == nil else {
             throw CommandFailure(.usage, "This command needs a queue in a storage folder. It can't be used with --fleet.")

@@ -27,21 +27,24 @@ package final class ProducerCommand: Sendable {
     package init(_ text: String) throws {
         self.text = text
         (output, writing) = try FileDescriptor.pipe()
-        // The command gets only a copy of the writing end, so that the command notices the end of this process.
+        // The command inherits only a copy of the writing end. Without the reading end, a write of the command fails after this process has ended.
         for end in [output, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
     }
 
-    /// Starts the command. Call this method once.
+    /// Starts the command. Call this method only once.
+    ///
+    /// - Throws: A `CommandFailure` if the command can't be started.
     func start() throws(CommandFailure) { try start(onThread: startThread) }
 
-    /// Starts the command. Call this method once.
+    /// Starts the command. Call this method only once.
     ///
     /// - Parameter startThread: Runs a function on a new thread.
+    /// - Throws: A `CommandFailure` if the thread or the command can't be started.
     package func start(onThread startThread: (@escaping @Sendable () -> Void) throws(Errno) -> Void) throws(CommandFailure) {
         defer { try? writing.close() }
         let hasStarted = DispatchSemaphore(value: 0)
         do {
-            // The thread exists before the command. A command without this thread would never be waited for.
+            // Create the thread before the command, because only this thread waits for the end of the command and reaps its process.
             try startThread { [self] in
                 hasStarted.wait()
                 if let identifier = process.withLock({ $0 }) { awaitEnd(of: identifier) }

@@ -29,7 +29,9 @@ final class ProducerInput: Sendable {
     /// Starts the command, unless the input is standard input.
     func start() throws(CommandFailure) { try command?.start() }
 
-    /// The next bytes, at least one; nil at the end of the input.
+    /// Returns the next bytes, at least one; nil at the end of the input.
+    ///
+    /// - Throws: `CancellationError`, or an `Errno` if the input can't be read.
     func next() async throws -> Data? {
         let isCancelled = Locked(false)
         return try await withTaskCancellationHandler {

@@ -78,7 +78,7 @@ struct StreamCommand: AsyncParsableCommand {
                 await queue.shutdown()
                 throw error
             }
-            // Other commands send their streams through this process.
+            // Other commands may still send streams through this process.
             while server?.hasStreams == true, !signals.isReceived { try await Task.sleep(for: Self.pollInterval) }
             await server?.shutDownQueue()
             await queue.shutdown()
@@ -203,9 +203,11 @@ struct StreamCommand: AsyncParsableCommand {
 private struct StreamTarget: Sendable {
     let queue: any ControllableQueue
     let session: SessionID
+    /// Writes bytes to the stream.
     let write: @Sendable (Data) async throws -> Void
     /// Ends the stream, and waits until all of its bytes are in the storage folder.
     let finish: @Sendable () async throws -> Void
+    /// Fails the stream, so that the server gets no complete file.
     let fail: @Sendable (any Error) async throws -> Void
     /// Waits for the end of the session. Throws the session's error if the session did not complete.
     let end: @Sendable () async throws -> SessionStatus
@@ -224,7 +226,7 @@ private struct StreamTarget: Sendable {
             try await Task.sleep(for: Self.signalDelay)
             if isInterrupted() { throw CancellationError() }
         } catch let error as CommandFailure {
-            // The queue puts the reason after "The stream for … failed:".
+            // The message of the queue continues with this text after "The stream for … failed:", so the text begins with a lower-case letter.
             try? await fail(StreamTargetError(message: error.message.prefix(1).lowercased() + error.message.dropFirst()))
             throw error
         } catch let error as Errno {

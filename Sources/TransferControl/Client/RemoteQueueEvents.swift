@@ -7,11 +7,11 @@ extension RemoteTransferQueue {
     /// New events, starting with the first call of the iterator's `next()`.
     public var events: RemoteQueueEvents { RemoteQueueEvents(queue: self, since: nil) }
 
-    /// The recorded events after a revision, followed by new events, like `TransferQueue.events(since:)`.
+    /// The stored events after a revision, followed by new events, like `TransferQueue.events(since:)`.
     ///
-    /// A restarted app passes the last revision that it received, and gets the later events from the change log.
+    /// A restarted app passes the last revision that it received, and gets the later events from the queue's change log.
     ///
-    /// - Parameter revision: The revision of the last known event; 0 for all events in the log.
+    /// - Parameter revision: The revision of the last known event; 0 for all events in the change log.
     public func events(since revision: UInt64) -> RemoteQueueEvents { RemoteQueueEvents(queue: self, since: revision) }
 
     /// The same events as ``events(since:)``.
@@ -114,7 +114,8 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
             try await next()
         }
 
-        /// Subscribes, unless already subscribed. From this call on, the owner keeps events for the iterator. Throws the same errors as ``next()``.
+        /// Subscribes, unless already subscribed. After this call, the owner keeps new events for the iterator. Throws the same errors as
+        /// ``next()``.
         mutating func begin() async throws {
             while connection == nil, !hasEnded {
                 let connection = try await queue.begin(.events(since: last))

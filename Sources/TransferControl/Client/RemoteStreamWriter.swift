@@ -47,7 +47,8 @@ extension RemoteTransferQueue {
     }
 }
 
-/// Writes the bytes of a stream to the queue of another process. Created by ``RemoteTransferQueue/enqueueStream(as:_:length:at:held:)``.
+/// Writes the bytes of a stream to the queue of another process. ``RemoteTransferQueue/enqueueStream(as:_:length:at:held:)`` creates a
+/// writer.
 ///
 /// Use a writer from one task at a time. If the writer is released without ``finish()``, the item fails.
 public final class RemoteStreamWriter: Sendable {
@@ -72,8 +73,9 @@ public final class RemoteStreamWriter: Sendable {
         connection.interrupt()
     }
 
-    /// Appends a chunk. Waits until the queue accepts it, which can take until the session runs or is resumed.
+    /// Appends bytes. Waits until the queue accepts them, which can take until the session runs or is resumed.
     ///
+    /// - Parameter chunk: The bytes.
     /// - Throws: ``/TransferKit/QueueError`` if the stream has ended, for example because the session failed or was cancelled, or if the
     ///   queue's owner exited or does not respond; `CancellationError` if the task is cancelled, which also ends the stream.
     public func write(_ chunk: some DataProtocol) async throws {
@@ -107,7 +109,7 @@ public final class RemoteStreamWriter: Sendable {
                 try await exchange(frame)
             } catch {
                 isOpen.withLock { $0 = false }
-                // Lets the owner notice the end of the stream immediately.
+                // Without this call, the owner would not notice the end of the stream immediately.
                 connection.interrupt()
                 throw Task.isCancelled ? CancellationError() : error
             }

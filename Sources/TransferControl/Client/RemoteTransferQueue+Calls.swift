@@ -2,7 +2,11 @@ import SystemPackage
 import TransferKit
 
 extension RemoteTransferQueue {
-    /// Sends a request for one value.
+    /// Sends a request, and returns the value in the response.
+    ///
+    /// - Parameter parts: The parts of the request's content, which this method sends before the request.
+    /// - Throws: ``QueueError`` with a code of the owner, or `ownerUnreachable`, `ownerLost`, `ownerSilent`, `invalidMessage` or
+    ///   `unknownProtocolVersion`. `CancellationError` if the task is cancelled. The other methods of this file throw the same errors.
     func call<Value: Codable & Sendable>(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> Value {
         try await withConnection(for: request, after: parts) { connection in
             let response = try await connection.read(ControlResponse<Value>.self)
@@ -58,8 +62,8 @@ extension RemoteTransferQueue {
         }
     }
 
-    /// Connects, sends a request, and receives the greeting of the queue's owner. The caller then reads the response from the returned
-    /// connection.
+    /// Connects, sends a request, and receives the owner's response to the greeting. The caller then reads the response to the request from
+    /// the returned connection.
     ///
     /// The owner closes the connection without reading anything in three cases: it is exiting, it has too many clients, or this process was suspended
     /// for longer than the owner's timeout. This method then repeats the request, until the owner has exited or the timeout has passed.

@@ -26,7 +26,7 @@ public struct RemoteTransferQueue: ControllableQueue {
         self.timeout = timeout
     }
 
-    /// The current owner of the queue.
+    /// Returns a description of the process that owns the queue.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `ownerUnreachable` if there is no owner, or `ownerSilent` if the owner does not respond in
     ///   time.

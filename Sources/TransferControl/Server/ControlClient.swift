@@ -153,7 +153,8 @@ struct ControlClient: Sendable {
         try await send(list, inPartsOf: part) { Array($0) }
     }
 
-    /// Sends a list in parts, each small enough for one message.
+    /// Sends a list in parts, each small enough for one message. If the initial number of values is too large for a message, tries smaller
+    /// numbers.
     private func send<Element: Sendable>(
         _ list: [Element], inPartsOf part: Int, _ value: (ArraySlice<Element>) -> some Codable & Sendable
     ) async throws {

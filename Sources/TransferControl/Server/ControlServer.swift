@@ -27,7 +27,7 @@ public final class ControlServer: Sendable {
     private static let subscriberLimit = 48
     /// The time that a closing server waits for the current requests to complete.
     private static let grace = Duration.seconds(2)
-    /// How often the server checks that its socket file still exists.
+    /// The interval at which the server checks that its socket file still exists.
     private static let checkInterval = Duration.seconds(5)
 
     private struct State: Sendable {
@@ -109,9 +109,11 @@ public final class ControlServer: Sendable {
             checkInterval: Self.checkInterval, onStopRequest: onStopRequest)
     }
 
+    /// Opens the socket, like the public initializer.
+    ///
     /// - Parameters:
     ///   - requestLimit: The maximum size of a request, in bytes.
-    ///   - checkInterval: How often the server checks that its socket file still exists.
+    ///   - checkInterval: The interval at which the server checks that its socket file still exists.
     package init(
         for queue: TransferQueue, as role: QueueOwner.Role, logger: Logger, timeout: Duration, requestLimit: Int, checkInterval: Duration,
         onStopRequest: (@Sendable () -> Void)?

@@ -57,13 +57,14 @@ struct StagedBatch {
         }
     }
 
-    /// The staged sessions.
+    /// Returns the requests for the received sessions.
     ///
     /// - Parameter base: The folder to which relative paths refer; nil for the client's working directory.
+    /// - Throws: The error of an invalid item.
     func requests(in base: FilePath?) throws -> [SessionRequest] {
         try sessions.map { try $0.head.request($0.items, in: base ?? workingFolder) }
     }
 
-    /// The staged items; see ``requests(in:)``.
+    /// Returns the received items; see ``requests(in:)``.
     func transferItems(in base: FilePath?) throws -> [TransferItem] { try items.map { try $0.item(in: base ?? workingFolder) } }
 }

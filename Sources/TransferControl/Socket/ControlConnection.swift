@@ -57,11 +57,15 @@ actor ControlConnection {
         }
     }
 
+    /// Encodes and sends a message.
+    ///
+    /// - Throws: ``QueueError`` with the code `ownerLost` if the other end has disconnected, `ownerSilent` after the timeout, or
+    ///   `invalidMessage`.
     func write(_ message: some Encodable & Sendable) throws(QueueError) {
         try write(data: try Self.encoded(message))
     }
 
-    /// Sends a message encoded by ``encoded(_:)``.
+    /// Sends a message encoded by ``encoded(_:)``. Throws the code `ownerLost` or `ownerSilent`.
     func write(data: Data) throws(QueueError) {
         let length = UInt32(data.count)
         try send([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) })

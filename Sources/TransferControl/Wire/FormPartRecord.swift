@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// A part of a new form. The form's ``ItemRecord`` contains the concatenated data of all files from memory.
+/// One field or file of a new form, for a message. The form's ``ItemRecord`` contains the concatenated data of all files from memory.
 struct FormPartRecord: Codable, Sendable {
     private var field: String
     /// The value of a text field.
@@ -25,12 +25,12 @@ struct FormPartRecord: Codable, Sendable {
         }
     }
 
-    /// The largest possible size in a message, in bytes. JSON encodes a byte of a string in up to six bytes.
+    /// The maximum size in a message, in bytes. JSON encodes a byte of a string in up to six bytes.
     var cost: Int {
         128 + [field, text ?? "", name ?? "", mediaType ?? ""].reduce(0) { $0 + 6 * $1.utf8.count } + (path?.count ?? 0) * 4 / 3
     }
 
-    /// Creates the parts of a form.
+    /// Creates the fields and files of a form.
     ///
     /// - Parameters:
     ///   - data: The data of all files from memory.

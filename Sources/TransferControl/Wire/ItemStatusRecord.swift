@@ -17,6 +17,7 @@ struct ItemStatusRecord: Codable, Sendable {
     var remoteURL: String?
     var checksum: String?
     var partialExpiresAt: Date?
+    /// The server's response to the upload of the item.
     var answer: ServerResponse?
     /// Nil if the queue's owner is an older version that does not report warnings.
     var warnings: [String]?

@@ -42,6 +42,8 @@ package struct SessionRows: Codable, Sendable {
 
     private static let noID = SessionID(uuid: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
 
+    /// The decoded sessions.
+    ///
     /// - Throws: ``QueueError`` with the code `invalidMessage` if the bytes are not a valid list.
     package var sessions: [SessionStatus] {
         get throws(QueueError) {

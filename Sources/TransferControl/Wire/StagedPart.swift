@@ -43,7 +43,7 @@ struct SessionHead: Codable, Sendable {
     var deduplicationKey: String?
     var deduplicatesCompleted: Bool
 
-    /// The largest possible size in a message, in bytes.
+    /// The maximum size in a message, in bytes.
     var cost: Int {
         var texts = tags + [account, name ?? "", deduplicationKey ?? ""]
         texts.append(options.creationURL ?? "")
@@ -110,6 +110,8 @@ struct ItemRecord: Codable, Sendable {
     private var keepsCopy: Bool?
     private var parts: [FormPartRecord]?
 
+    /// Encodes an item.
+    ///
     /// - Throws: ``QueueError`` with the code `invalidRequest` for a stream, or for an invalid remote name.
     init(_ item: TransferItem) throws(QueueError) {
         do throws(TransferError) {
@@ -159,6 +161,7 @@ struct ItemRecord: Codable, Sendable {
     /// Creates the item.
     ///
     /// - Parameter base: The folder to which a relative path refers.
+    /// - Throws: ``QueueError`` with the code `invalidMessage` if the path or name is missing; the error of an invalid remote name.
     func item(in base: FilePath) throws -> TransferItem {
         let name = try destination.map { try kind == .remoteFolder ? RemotePath.folder(bytes: $0) : RemotePath(bytes: $0) }
         var item: TransferItem

@@ -30,7 +30,7 @@ public struct AttemptOptions: Hashable, Sendable {
     /// How the transport creates a file on a server that chooses the name.
     public var creation: CreationMode
 
-    /// The maximum number of content bytes in one upload request, 1 or more; nil for no limit.
+    /// The maximum number of content bytes in one upload request, at least 1. If nil, the endpoint's own setting applies, or no limit.
     public var chunkSize: Int64?
 
     /// The maximum number of parallel segments of a large file, 1 to 64.

@@ -46,7 +46,7 @@ public struct FileAttempt: Sendable {
     /// The session's options.
     public let options: AttemptOptions
 
-    /// The session and item of the file, for hooks of the app.
+    /// The session and item of the file. A transport passes them to functions of the app, such as a function that adds headers.
     public let origin: AttemptOrigin
 
     /// Reads the endpoint's secrets.

@@ -14,7 +14,7 @@ public protocol FolderListing: Transport {
     ///
     /// **Errors.** The rules of ``Transport/perform(_:reporting:)`` apply. Rethrow errors of `receive` unchanged. If the folder does not
     /// exist, or is a file, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/noSuchRemoteFile``.
-    /// After an error, the queue discards the received entries, and either retries the listing or fails the folder.
+    /// After an error, the queue ignores the received entries, and either retries the listing or fails the folder.
     ///
     /// If an attempt for a file finds a folder, throw an error of the class ``FailureClass/permanent`` with the code
     /// ``TransferError/Code/isFolder``. The queue then lists the folder, unless the session expects a checksum or the name is from a listing.
@@ -56,7 +56,8 @@ public struct ListingAttempt: Sendable {
     /// The session's options.
     public let options: AttemptOptions
 
-    /// The session of the folder, for hooks of the app. ``AttemptOrigin/item`` is always 0.
+    /// The session of the folder. A transport passes it to functions of the app, such as a function that adds headers.
+    /// ``AttemptOrigin/item`` is always 0.
     public let origin: AttemptOrigin
 
     /// Reads the endpoint's secrets.

@@ -28,7 +28,8 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
 
     /// Unneeded remote content that could not be removed yet, or nil. Never the file itself.
     ///
-    /// The queue asks the transport to discard this content later, even after a restart of the process. This property is not stored with the receipt.
+    /// The queue later asks the transport to remove this content (``PartialDiscarding``), even after a restart of the process. The stored receipt
+    /// does not contain this property.
     public var leftovers: Checkpoint?
 
     private enum CodingKeys: String, CodingKey {

@@ -39,7 +39,8 @@ public protocol SessionValidating: Transport {
 /// The queue passes the payload ``FileAttempt/Payload/form(_:)`` to ``Transport/perform(_:reporting:)`` only if the transport conforms to
 /// this protocol. The queue rejects a form if no endpoint of the session's account can receive forms. The positions that an attempt for a
 /// form reports count the bytes of all files, one after the other. They exclude the text fields and the headers of the parts. The size in
-/// the receipt is ``UploadForm/size``. If the server creates a record for each form, call ``AttemptReporter/reportRecord(mayRepeat:)``.
+/// the receipt is ``UploadForm/size``. If the server creates a record, such as a database row, for each form, call
+/// ``AttemptReporter/reportRecord(mayRepeat:)``.
 public protocol FormUploading: Transport {
     /// Checks that an endpoint receives forms, and that a session's options are valid for forms, without a connection.
     ///

@@ -65,7 +65,8 @@ public protocol Transport: Sendable {
 
     /// Releases connections and threads.
     ///
-    /// The queue calls this method once, after the last attempt has ended or was abandoned, on the value that ``makeInstance()`` returned.
+    /// The queue calls this method once, on the value that ``makeInstance()`` returned, after the last attempt has ended. The queue waits at most
+    /// 30 s for attempts that do not end.
     func shutdown() async
 }
 

@@ -30,7 +30,7 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
     /// The error text of the library or system, or nil.
     public var cause: String?
 
-    /// The delay that the server asked for, counted from its response (`Retry-After`, RFC 9110, section 10.2.3); nil for none.
+    /// The delay that the server asked for, beginning with its response (`Retry-After`, RFC 9110, section 10.2.3); nil for none.
     public var retryAfter: Duration?
 
     /// Creates an error.

@@ -49,12 +49,13 @@ public enum OverwritePolicy: String, Hashable, Sendable, Codable, CaseIterable {
     case never
     /// The existing file is replaced.
     case always
-    /// The existing file is replaced if its size or modification time differs. Otherwise it stays, and counts as transferred.
+    /// The existing file is replaced if its size or modification time differs. Otherwise the existing file stays, and the transfer counts as
+    /// completed.
     case different
-    /// The existing file is replaced if the source is newer. Otherwise it stays, and counts as transferred.
+    /// The existing file is replaced if the source is newer. Otherwise the existing file stays, and the transfer counts as completed.
     case newer
-    /// The existing file always stays, and counts as transferred.
+    /// The existing file always stays, and the transfer counts as completed.
     case skip
-    /// The existing file stays, and the new one gets a number: `reel (1).mov` for `reel.mov`.
+    /// The existing file stays, and the name of the new file gets a number: `reel (1).mov` for `reel.mov`.
     case rename
 }

@@ -15,7 +15,7 @@ public struct MemorySecret: Hashable, Sendable {
 
         deinit {
             MemorySecret.contents.withLock { contents in
-                // The slot of an ID is never used twice, because IDs are random.
+                // No other content has the same ID, because IDs are random.
                 contents[id] = nil
             }
         }

@@ -53,15 +53,17 @@ public struct QueueConfiguration: Sendable {
     /// Returns a random factor in 0 ..< 1 for a backoff delay (full jitter). Tests replace it.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
-    /// Receives each change of a file that the queue is about to store: a checkpoint, a restart, the completion, or that the file is a
-    /// remote folder. Also receives whether the other end may have created a record for the file. The transfer of the file waits until the
-    /// observer returns. If the observer throws an error, the queue does not store the change, and the run of the session ends.
+    /// Receives each change of a file before the queue stores it: a checkpoint, a restart, the completion, or the discovery that the remote
+    /// name refers to a folder. Also receives whether the server may have created something permanent for the file, such as a database record.
+    /// The transfer of the file waits until the observer returns. If the observer throws an error, the queue does not store the change, and the
+    /// run of the session ends.
     package var progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)?
 
-    /// Receives each step of a change to the store. Tests set it.
+    /// Called before and after each statement on the database connection that writes. Tests set it.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 
-    /// The maximum number of rows that one transaction changes for removals, quarantines, resets and the removal of unfinished uploads.
+    /// The maximum number of rows that one transaction changes when the queue removes, quarantines or resets a session, or removes unfinished
+    /// uploads.
     package var rowsPerSweep = QueueStore.maximumRowsPerSweep
 
     /// Called before a run inspects a local file or folder, on the thread that inspects it. Tests set it.

@@ -2,19 +2,19 @@
 ///
 /// Each active session uses a *slot*; the number of slots is the maximum number of active sessions.
 ///
-/// A call throws ``QueueError`` if the session does not exist (`noSuchSession`), its index is invalid (`indexOutOfRange`,
+/// A call throws ``QueueError`` if the session does not exist (`noSuchSession`), its index is invalid or outdated (`indexOutOfRange`,
 /// `staleOrder`), or its state does not permit the operation (`invalidTransition`). After such an error, nothing is changed. For groups,
-/// use ``apply(_:to:)-(_,SessionGroup)``. It processes large groups in transactions of 10,000 sessions, or of 5,000 removed sessions.
+/// use ``apply(_:to:)-(_,SessionGroup)``. That method changes at most 10,000 sessions in one transaction, and removes at most 5,000.
 extension ControllableQueue {
     /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff.
     ///
-    /// If the session lacks only a slot, it gets the slot of another session. The other session gets its slot back when this session
+    /// If the session lacks only a slot, it gets the slot of another session. The other session gets the slot back when this session
     /// releases it. The queue probes unavailable endpoints immediately. If the session still can't start, for example because its account
-    /// is blocked, the session starts before all other sessions as soon as it can.
+    /// is blocked, the session starts before all other sessions as soon as it can. The call removes the session's start time and dependency.
     ///
-    /// A paused session is resumed, as by ``resume(_:)``. A failed or cancelled session retries its unfinished items. A running session continues;
-    /// if its run fails before it transfers more bytes, the session starts a new run immediately. A stopped queue stays stopped; the session
-    /// starts first after ``ControllableQueue/start()``.
+    /// A paused session is resumed, as by ``resume(_:)``. A failed or cancelled session retries its unfinished items. A running session
+    /// continues, and its waiting files skip their delays. If its run then fails before more bytes are transferred, the session starts a new
+    /// run immediately. A stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
     ///
     /// - Parameters:
     ///   - session: The session: its ID or index.
@@ -44,7 +44,7 @@ extension ControllableQueue {
         try await apply(.resume, to: session.reference)
     }
 
-    /// Holds a session: it keeps its index, releases its slot, and does not start until it is released or run.
+    /// Holds a session. The session keeps its index, releases its slot, and does not start until it is released or run.
     public func hold(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.hold, to: session.reference)
     }
@@ -88,7 +88,7 @@ extension ControllableQueue {
         try await apply(.move(to: destination), to: session.reference)
     }
 
-    /// Adds a draft to the queue. From then on, the session is like a session that was just enqueued.
+    /// Adds a draft to the order of the queue. The session then behaves like a session that was just enqueued.
     ///
     /// ```swift
     /// let draft = try await queue.save(draft: request)
@@ -124,25 +124,25 @@ extension ControllableQueue {
 
     /// Removes a session in any state. A running session is interrupted.
     ///
-    /// When the call returns, the session is no longer in the queue. If it has more than 10,000 files, their records are deleted later.
-    /// Unfinished uploads and the part files of downloads are removed later. Complete files, local or remote, are never changed.
+    /// When the call returns, the session is no longer in the queue. The queue later removes unfinished uploads and the part files of
+    /// downloads. If the session has more than 10,000 files, the queue also deletes their rows from its database later. Complete files, local
+    /// or remote, are never changed.
     ///
     /// - Parameters:
     ///   - session: The session: its ID or index.
     ///   - isForced: Whether to remove the session even if other sessions depend on it. Those sessions then lose the dependency.
-    /// - Throws: ``QueueError``, including the code `hasDependents` if other sessions depend on it and `isForced` is false.
+    /// - Throws: ``QueueError``, including the code `hasDependents` if other sessions depend on the session and `isForced` is false.
     public func remove(_ session: some SessionReferenceConvertible, isForced: Bool = false) async throws {
         try await apply(.remove(isForced: isForced), to: session.reference)
     }
 }
 
 extension ControllableQueue {
-    /// Applies an operation to several sessions. For each session to which the operation could not be applied, finds out the reason.
+    /// Applies an operation to several sessions, and finds out why the operation could not be applied to some of them.
     ///
-    /// - Returns: The sessions that the operation changed, or that already were in the right place, in the given order; and the other
-    ///   sessions, each with the reason.
-    /// - Throws: The error of the whole operation, after which no session is changed, or an error that reports that the queue can't be
-    ///   reached.
+    /// - Returns: The sessions that the operation changed, and the sessions that were already at the destination of a move, in the given order.
+    ///   Also the other sessions, each with the reason.
+    /// - Throws: The error of the whole operation, after which no session is changed; or the error of a queue that can't be reached.
     package func applyFindingRefusals(
         _ operation: SessionOperation, to ids: [SessionID]
     ) async throws -> (changed: [SessionID], refused: [(id: SessionID, error: QueueError)]) {
@@ -151,12 +151,12 @@ extension ControllableQueue {
         var single = operation
         switch operation {
         case .move where !skipped.isEmpty:
-            // The move skips drafts, and sessions that are already in the right place. Repeat the move only for the drafts: it would move
-            // the other sessions away from the right place.
+            // The move skips drafts, and sessions that are already at the destination. Repeat the move only for the drafts, because it would
+            // move the other sessions away from the destination.
             let drafts = Set(try await sessions(in: .sessions(ids)).filter { $0.state == .draft }.map(\.id))
             skipped = skipped.filter(drafts.contains)
         case .enqueue(_, let isHeld):
-            // The order has changed since, so the original destination could fail for a different reason.
+            // The order has changed since the first call, so the original destination could fail for a different reason.
             single = .enqueue(to: .end, isHeld: isHeld)
         default: break
         }

@@ -1,9 +1,9 @@
 /// The common interface of all queues: ``TransferQueue`` for a queue in this process, `RemoteTransferQueue` (module `TransferControl`) for
 /// a queue in another process, and `Fleet` (module `TransferFleet`) for a queue of several hosts.
 ///
-/// Its extensions have a method for each ``SessionOperation`` on one session. For groups, use ``apply(_:to:)-(_,SessionGroup)``. For the
-/// details, units and errors of the methods below, see the method with the same name in ``TransferQueue``. If another process owns the
-/// queue, a method can also throw the codes `ownerUnreachable` and `ownerLost`.
+/// Extensions of the protocol have a method for each ``SessionOperation`` on one session. For groups, use ``apply(_:to:)-(_,SessionGroup)``. For
+/// the details, units and errors of the methods below, see the method with the same name in ``TransferQueue``. If another process owns the
+/// queue, a method can also throw ``QueueError`` with the code `ownerUnreachable` or `ownerLost`.
 public protocol ControllableQueue: Sendable {
     // MARK: Accounts
 
@@ -26,23 +26,23 @@ public protocol ControllableQueue: Sendable {
     func deleteAccount(_ name: String, cascades: Bool) async throws
     /// Unblocks an account, so that its sessions can start again.
     func unblockAccount(_ name: String) async throws
-    /// Probes an account's unavailable endpoints now.
+    /// Probes an account's unavailable endpoints immediately: one session tries each of them.
     func retryEndpoints(of account: String) async throws
 
     // MARK: The queue
 
     /// A snapshot of the queue.
     func status() async throws -> QueueStatus
-    /// The number of sessions that run, or that start without an action by the app or the user. On a started queue, 0 means that nothing more
-    /// happens automatically.
+    /// The number of sessions, uploads and downloads, that run, or that start without an action by the app or the user. On a started queue, 0
+    /// means that nothing more happens automatically.
     func remainingUploads() async throws -> Int
     /// The combined statistics of all sessions.
     func statistics() async throws -> QueueStatistics
     /// The expected start and end times of up to 1,000 waiting sessions.
     func forecast() async throws -> [SessionForecast]
-    /// Reads the whole store and checks it for damage.
+    /// Reads the queue's whole database, the *store*, and checks it for damage.
     func storeHealth() async throws -> StoreHealth
-    /// The number of sessions in quarantine.
+    /// The number of sessions in quarantine: sessions that the queue set aside, because it can't read or change their stored state.
     func quarantinedCount() async throws -> Int
     /// The sessions in quarantine, oldest first.
     func quarantined() async throws -> [QuarantinedRow]
@@ -65,17 +65,18 @@ public protocol ControllableQueue: Sendable {
     func setNetworkCondition(_ condition: NetworkCondition) async throws
     /// Starts the queue.
     func start() async throws
-    /// Stops the queue. Returns immediately.
+    /// Stops the queue. Does not wait for running sessions.
     func stop(_ mode: StopMode, deadline: Duration?) async throws
     /// Stops the queue. Returns when the queue has stopped, or was started again.
     @discardableResult
     func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult
 
-    /// The recorded events after a revision, followed by new events, for one consumer.
+    /// The events after a revision that the change log contains, followed by new events, for one consumer.
     ///
-    /// Ends when the queue shuts down. Throws ``QueueError`` if the queue can't be reached; then start again after the last received event.
+    /// The stream ends when the queue shuts down. It throws ``QueueError`` if the queue can't be reached. To continue after an error, call this
+    /// method with the revision of the last received event.
     ///
-    /// - Parameter revision: The revision of the last known event; 0 for all recorded events.
+    /// - Parameter revision: The revision of the last received event; 0 for all events of the change log.
     func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error>
 
     // MARK: Sessions
@@ -123,24 +124,26 @@ public protocol ControllableQueue: Sendable {
     /// try await queue.replaceItems(.all, with: items, in: .id(draft))
     /// ```
     ///
-    /// An item has begun if a transport has stored a checkpoint for it, if it is completed or failed, or if its folder is being read. The session
-    /// must have no run; with ``ItemSelection/all``, it must also have transferred nothing, and have at most 10,000 files. Streams can't be replaced.
+    /// An item has begun if it has a stored checkpoint, has restarted, is completed or failed, or is a folder that the queue has begun to read.
+    /// The session must not be running, and its last run must have ended. With ``ItemSelection/all``, the session must also have transferred
+    /// nothing, and have at most 10,000 files. Streams can't be replaced.
     ///
     /// - Throws: ``QueueError``, including the code `invalidTransition` if an item has begun or the session's state does not permit the call, and
     ///   the errors of ``addItems(_:to:)``. After an error, nothing is changed.
     func replaceItems(_ selection: ItemSelection, with items: [TransferItem], in session: SessionReference) async throws
-    /// Applies an operation to one session. Throws if the session's state does not allow it.
+    /// Applies an operation to one session.
     ///
     /// - Returns: For ``SessionOperation/pause``, the new state; otherwise nil.
-    /// - Throws: ``QueueError``; see the method for the operation, such as ``run(_:again:)-(_,_)``.
+    /// - Throws: ``QueueError``, including the code `invalidTransition` if the session's state does not permit the operation. See also the
+    ///   method for the operation, such as ``run(_:again:)-(_,_)``.
     @discardableResult
     func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState?
     /// Applies an operation to a group of sessions, in the order of the queue: `apply(.hold, to: .account("studio"))`. Skips sessions whose
-    /// state does not allow the operation.
+    /// state does not permit the operation.
     ///
     /// - A move puts the sessions next to each other.
-    /// - An update changes no session if one of the group's sessions can't use the new account or options. Failed and cancelled sessions are an
-    ///   exception: the update skips them.
+    /// - An update changes no session if one of the group's sessions can't use the new account or options. If such a session is failed or
+    ///   cancelled, the update only skips it.
     /// - A removal of up to 5,000 sessions removes all or none.
     ///
     /// - Returns: The IDs of the changed sessions. For ``SessionOperation/pause``, they include waiting sessions that are now held.
@@ -149,8 +152,9 @@ public protocol ControllableQueue: Sendable {
 }
 
 extension ControllableQueue {
-    /// Same as ``add(_:at:held:)``, but rejects every revision other than nil. The default for queues that can't compare the revision and add the
-    /// sessions in one step.
+    /// Same as ``add(_:at:held:)``. The default for queues that can't compare the revision and add the sessions in one step.
+    ///
+    /// - Throws: The errors of ``add(_:at:held:)``, and ``QueueError`` with the code `invalidRequest` if the revision is not nil.
     @discardableResult
     public func add(
         _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, held: Bool
@@ -164,6 +168,8 @@ extension ControllableQueue {
     /// Calls the body for each session in order, until the body returns false. Reads the sessions in pages.
     ///
     /// If sessions are added, removed or moved during the iteration, any session may be missing or occur twice.
+    ///
+    /// - Throws: The errors of ``sessions(_:)``, and the errors of the body.
     public func forEachSession(_ body: (SessionStatus) async throws -> Bool) async throws {
         let (page, ahead) = (2_048, 2)
         try await withThrowingTaskGroup(of: (start: Int, sessions: [SessionStatus]).self) { group in

@@ -81,8 +81,9 @@ extension TransferQueue {
     /// Probes the unavailable endpoints of an account immediately. An endpoint is unavailable after too many consecutive failures, for
     /// example in an outage, or if the server asked clients to back off.
     ///
-    /// One session probes each endpoint on behalf of all sessions. Sessions of the account that wait for a retry skip the remaining delay,
-    /// even if the server requested the delay. The call does not affect available endpoints.
+    /// To probe an endpoint, one session tries it on behalf of all sessions. Sessions of the account that wait for a retry skip the remaining delay,
+    /// even if the server requested the delay. So do files that wait while other files of their session are in flight. The call does not affect
+    /// available endpoints.
     ///
     /// ``unblockAccount(_:)``, ``save(_:)``, ``ControllableQueue/run(_:again:)`` and ``ControllableQueue/retry(_:)`` have the same effect
     /// on the endpoints. ``unblockAccount(_:)`` also ends the sessions' delays, as does a ``save(_:)`` that changes the endpoints or

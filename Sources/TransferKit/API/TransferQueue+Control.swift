@@ -17,7 +17,8 @@ extension TransferQueue {
     ///
     /// - Parameters:
     ///   - mode: Whether to interrupt running sessions.
-    ///   - deadline: The time after which a drain interrupts the sessions that still run; nil for no deadline.
+    ///   - deadline: The time after which ``StopMode/drain`` interrupts the sessions that still run; nil for no deadline. No effect in the mode
+    ///     ``StopMode/interrupt``.
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
     public nonisolated func stop(_ mode: StopMode = .interrupt, deadline: Duration? = nil) async throws {
         try await mailbox.send(.command(.stop(mode, deadline: deadline)))
@@ -73,7 +74,7 @@ extension TransferQueue {
     /// each later change of the limit according to it, takes effect within a second.
     ///
     /// - Parameters:
-    ///   - timetable: The rules; nil for no timetable.
+    ///   - timetable: The rules; nil to remove the timetable.
     ///   - account: The account to limit; nil for the whole queue.
     /// - Throws: ``QueueError`` with the code `invalidRequest` or `noSuchAccount`.
     public nonisolated func setTimetable(_ timetable: BandwidthTimetable?, account: String? = nil) async throws {
@@ -90,7 +91,7 @@ extension TransferQueue {
 
     /// Sets and stores the minimum free space on the disk of the storage folder, below which no session starts. It takes effect within a second.
     ///
-    /// - Parameter bytes: The minimum; 0 for no minimum, nil for the minimum of the configuration.
+    /// - Parameter bytes: The minimum in bytes; 0 for no minimum, nil for the minimum of the configuration.
     /// - Throws: ``QueueError`` with the code `invalidRequest` for a negative number, or for more than 64 PiB.
     public nonisolated func setDiskFloor(_ bytes: Int64?) async throws {
         try await mailbox.send(.command(.setDiskFloor(bytes)))
@@ -109,12 +110,12 @@ extension TransferQueue {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
 
-    /// Records that this machine has no route to other machines. Until ``noteNewRoute()`` is called, a session that can't reach its server
-    /// keeps retrying: it neither fails nor switches to another endpoint for this reason.
+    /// Notifies the queue that this machine has no route to other machines. Until ``noteNewRoute()`` is called, a session that can't reach its
+    /// server keeps retrying: the session neither fails nor switches to another endpoint for this reason.
     package nonisolated func noteLackOfRoutes() { routes.begin(at: configuration.clock.now()) }
 
-    /// Records that this machine has a new route. Sessions that wait for an unreachable server retry immediately. After other failures, the
-    /// delays still apply.
+    /// Notifies the queue that this machine has a new route. Sessions that wait for an unreachable server retry immediately. After other
+    /// failures, the delays still apply.
     package nonisolated func noteNewRoute() async throws {
         routes.end(at: configuration.clock.now())
         try await mailbox.send(.command(.newRoute))
@@ -126,8 +127,8 @@ extension TransferQueue {
         await discards.waitUntilQuiet()
     }
 
-    /// Whether any run is in progress. Includes runs of removed sessions, which ``QueueStatus/running`` does not count. Excludes abandoned
-    /// runs.
+    /// Whether any run is in progress. Includes runs of removed sessions, which ``QueueStatus/running`` does not count. Excludes interrupted
+    /// runs that did not end within 30 s.
     package var hasLiveRuns: Bool {
         get async {
             await waitForEarlierInputs()
@@ -136,7 +137,7 @@ extension TransferQueue {
     }
 
     /// Returns when the queue is idle: it is started, no session runs, and no session can start without an action by the app or the user.
-    /// Returns immediately if the queue is not started, or when the task is cancelled.
+    /// Returns immediately if the queue is not started. Also returns after the queue was asked to stop, or when the task is cancelled.
     ///
     /// Before the call returns, the queue spends at most 30 s on removing remote content. The queue attempts all due removals, and makes
     /// one attempt at each removal that an earlier process postponed. It skips servers that asked to back off, or that took too long in this

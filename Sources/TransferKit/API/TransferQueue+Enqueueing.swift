@@ -27,12 +27,12 @@ extension TransferQueue {
     /// supports it.
     ///
     /// A request that duplicates an existing session (``SessionRequest/deduplicationKey``) succeeds even if the transports would reject the
-    /// request. Such a request also succeeds if its local files are missing, or if the destinations of its downloads exist, unless the
-    /// request contains streams or in-memory data.
+    /// request. Unless it contains streams or in-memory data, such a request also succeeds if its local files are missing, or if the
+    /// destinations of its downloads exist.
     ///
     /// The call rejects two uploads with the same remote name if one would replace the other, would fail, or would be skipped
     /// (``/TransferCore/FileNaming``). This applies to plain HTTP, unless the endpoint contains the placeholder `{transfer}`, and to SFTP,
-    /// unless the overwrite policy is rename. The same local file twice is not a clash. The call does not compare the contents of
+    /// unless the overwrite policy is rename. The call accepts the same local file twice. It does not compare the contents of
     /// folders. It rejects two folders with the same remote name if a file of one folder could replace a file of the other folder, or would
     /// be skipped. Otherwise, the folders merge.
     ///
@@ -51,7 +51,7 @@ extension TransferQueue {
         try await add(requests, at: index, expecting: nil, isHeld: held)
     }
 
-    /// Same as ``enqueue(_:at:held:)-([SessionRequest],_,_)``, but returns IDs.
+    /// Same as ``enqueue(_:at:held:)-([SessionRequest],_,_)``, but returns IDs instead of handles.
     @discardableResult
     public nonisolated func add(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws -> [SessionID] {
         try await enqueue(requests, at: index, held: held).map(\.id)
@@ -93,12 +93,12 @@ extension TransferQueue {
         return result.sessions.map { TransferSession(id: $0, queue: self) }
     }
 
-    /// Stores a session as a draft: it is not in the order of the queue, never starts, and survives restarts of the process. The app can
-    /// change it with ``ControllableQueue/update(_:_:)`` and ``addItems(_:to:)``, and later enqueue it with
+    /// Stores a session as a draft. A draft is not in the order of the queue, never starts, and survives restarts of the process. The app can
+    /// change the draft with ``ControllableQueue/update(_:_:)`` and ``addItems(_:to:)``, and later enqueue it with
     /// ``ControllableQueue/enqueue(draft:to:held:)``.
     ///
-    /// The queue checks the request as it does for ``enqueue(_:at:held:)-([SessionRequest],_,_)``. A deduplication key counts only after the draft
-    /// was enqueued. To list drafts, use ``sessions(in:)`` with `.state(.draft)`.
+    /// The queue checks the request as it does for ``enqueue(_:at:held:)-([SessionRequest],_,_)``. A deduplication key has no effect
+    /// until the draft is enqueued. To list drafts, use ``sessions(in:)`` with `.state(.draft)`.
     ///
     /// - Returns: A handle to the draft.
     /// - Throws: The errors of ``enqueue(_:at:held:)-([SessionRequest],_,_)``, and ``QueueError`` with the code `invalidRequest` for a request with
@@ -110,6 +110,9 @@ extension TransferQueue {
     }
 
     /// Stores sessions as drafts, in one transaction; see ``save(draft:)``.
+    ///
+    /// - Returns: The IDs of the drafts, in the order of the requests.
+    /// - Throws: The errors of ``save(draft:)``. After an error, no draft is stored.
     @discardableResult
     public nonisolated func saveDrafts(_ requests: [SessionRequest]) async throws -> [SessionID] {
         guard !requests.contains(where: \.deduplicatesCompleted) else {
@@ -125,7 +128,7 @@ extension TransferQueue {
     ///   - index: The index of the session, at most the number of sessions.
     ///   - orderRevision: The ``QueueStatus/orderRevision`` at which the index was chosen; nil to accept any order.
     ///   - held: Whether the session is held until it is released.
-    /// - Throws: The errors of that method, and ``QueueError`` with the code `staleOrder` if the order has changed.
+    /// - Throws: The errors of ``enqueue(_:at:held:)-(SessionRequest,_,_)``, and ``QueueError`` with the code `staleOrder` if the order has changed.
     @discardableResult
     public nonisolated func enqueue(
         _ request: SessionRequest, at index: Int, expecting orderRevision: UInt64?, held: Bool = false
@@ -142,7 +145,8 @@ extension TransferQueue {
     ///   - index: The index of the first session, at most the number of sessions.
     ///   - orderRevision: The ``QueueStatus/orderRevision`` at which the index was chosen; nil to accept any order.
     ///   - held: Whether the sessions are held until they are released.
-    /// - Throws: The errors of that method, and ``QueueError`` with the code `staleOrder` if the order has changed.
+    /// - Throws: The errors of ``enqueue(_:at:held:)-([SessionRequest],_,_)``, and ``QueueError`` with the code `staleOrder` if the order has
+    ///   changed.
     @discardableResult
     public nonisolated func enqueue(
         _ requests: [SessionRequest], at index: Int, expecting orderRevision: UInt64?, held: Bool = false

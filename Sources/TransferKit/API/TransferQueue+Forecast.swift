@@ -8,13 +8,13 @@ extension TransferQueue {
     ///
     /// Assumptions:
     ///
-    /// - No attempt fails, no call changes the queue, and every session completes. Ending sessions count as ended.
+    /// - No attempt fails, no call changes the queue, and every session completes. A run that was interrupted and has not ended counts as ended.
     /// - A running session keeps its rate. Other sessions transfer at the current average rate of their account's sessions. If no session
-    ///   of the account is transferring bytes, the forecast uses the account's average rate in this process, or else the average of all
-    ///   accounts. If no rate is known, as before the first transfer of the process, the end is unknown.
+    ///   of the account is transferring bytes, the forecast uses the average rate of the account's recent runs in this process, or else of
+    ///   all accounts. If no rate is known, as before the first transfer of the process, the end is unknown.
     /// - The rate limits of the session, the account and the queue apply, and concurrent sessions share them equally.
-    /// - Paused sessions stay paused and keep their slots. Sessions that are held or blocked, or lack a transport, a network or space, do
-    ///   not start. The queue skips them; a strict queue waits for them.
+    /// - Paused sessions stay paused and keep their slots. Held sessions do not start. Nor do sessions with a blocked account, without
+    ///   a transport, or without a permitted network or enough space. The queue skips these sessions; a strict queue waits for them.
     /// - A folder that has not been read yet has an unknown size. The end of its session is unknown, and so is the time when the session's
     ///   slot becomes free. The forecast includes sessions that can start without that slot.
     /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 sessions of the queue.

@@ -27,7 +27,7 @@ extension StoreHealth {
 extension TransferQueue {
     /// Reads the whole store and checks it for damage (sqlite.org/pragma.html, `quick_check` and `foreign_key_check`).
     ///
-    /// The call takes time proportional to the store's size. The queue continues to work during the check. Intended for troubleshooting by a user.
+    /// The call takes time proportional to the store's size. The queue continues to work during the check. Intended for troubleshooting.
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func storeHealth() async throws -> StoreHealth {
@@ -37,7 +37,8 @@ extension TransferQueue {
 }
 
 extension TransferQueue {
-    /// The sessions in quarantine, oldest first.
+    /// The sessions in quarantine, oldest first. The queue puts a session in quarantine if it can't read or change the stored state of the
+    /// session; see <doc:QueueSemantics#Quarantine>.
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantined() async throws -> [QuarantinedRow] {
@@ -94,6 +95,7 @@ extension TransferQueue {
     /// The minimum time between two events from ``reportDamage(_:)``, because many sessions can find the same damage.
     private static let damageInterval = Duration.seconds(60)
 
+    /// Logs an error of the store and publishes it as an event, at most once a minute.
     nonisolated func reportDamage(_ error: QueueError) {
         let now = configuration.clock.now()
         let isNew = damageReportedAt.withLock { time in

@@ -2,8 +2,8 @@ extension TransferQueue {
     /// The maximum number of sessions of a group that one transaction changes.
     static let groupSize = 10_000
 
-    /// The maximum number of sessions that one transaction changes with an operation. A removed session is one row, and the release of its dependents
-    /// is another.
+    /// The maximum number of sessions that one transaction changes with an operation. The removal of a session changes one row, and
+    /// the release of the sessions that depend on it changes another.
     private static func groupSize(for operation: SessionOperation) -> Int {
         if case .remove = operation { groupSize / 2 } else { groupSize }
     }
@@ -58,7 +58,9 @@ extension TransferQueue {
 
     /// Performs an operation on the sessions that were found for a group. Skips sessions that no longer belong to the group.
     ///
-    /// - Parameter refused: Sessions to leave as they are.
+    /// - Parameters:
+    ///   - all: The sessions that were found.
+    ///   - refused: Sessions that the operation must not change.
     private nonisolated func perform(
         _ operation: SessionOperation, on all: [SessionID], of group: SessionGroup, excluding refused: Set<SessionID> = []
     ) async throws -> [SessionID] {
@@ -84,7 +86,7 @@ extension TransferQueue {
             let result = try await send(operation, to: target)
             changed += result.sessions
             mark = result.part.mark
-            // The next part follows this part.
+            // Insert the next part after this part.
             if case .enqueue(_, let isHeld) = operation, let last = result.sessions.last {
                 operation = .enqueue(to: .after(last), isHeld: isHeld)
             }

@@ -5,7 +5,7 @@ extension TransferQueue {
     public func statistics() async throws -> QueueStatistics {
         await waitForEarlierInputs()
         let now = configuration.clock.now()
-        // The stored figures of running sessions are outdated, so their live figures are used instead.
+        // The stored figures of running sessions are outdated. Use their live figures instead.
         let runs = live.compactMap { key, run in scheduler.sessionIndex[key].map { (key: key, state: $0.state, run: run) } }
         let unrecorded = scheduler.flags.runTimes.unrecordedOfQueue(at: now)
         let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
@@ -38,10 +38,16 @@ extension TransferQueue {
 }
 
 extension QueueStatistics {
+    /// Creates the statistics of a queue.
+    ///
     /// - Parameters:
+    ///   - states: The totals of the sessions in each state.
     ///   - inFlight: The number of unconfirmed bytes that running and waiting sessions have sent.
     ///   - kept: The number of unconfirmed bytes that sessions in all other states have sent.
     ///   - confirmed: The number of bytes confirmed since the store was created, including removed sessions.
+    ///   - elapsed: The time since the store was created during which at least one session ran.
+    ///   - rate: The recent rate of all running sessions together, in bytes per second; nil if it is unknown.
+    ///   - removalsDue: The number of pending removals of unfinished uploads from servers.
     init(
         _ states: [SessionState: SessionFigures], inFlight: Int64, kept: Int64, confirmed: Int64, elapsed: Duration, rate: Double?,
         removalsDue: Int

@@ -3,17 +3,17 @@ import Locking
 import Logging
 public import TransferCore
 
-/// A persistent, ordered queue of transfer sessions.
+/// A persistent, ordered queue of transfer sessions. <doc:QueueSemantics> defines its terms.
 ///
-/// Each change is durable when its call returns, and events never report a change that a crash could undo. A call posts its change to a mailbox.
-/// A single task, the writer, passes all pending inputs through the pure `Scheduler`, and stores the result in one transaction, so concurrent calls
-/// share a commit. Only then does the writer return results, publish events, and start transfers.
+/// The *store* is the database in the storage folder. Each change is durable when its call returns, and no event reports a change that a crash
+/// could undo. Calls and running sessions post inputs to a mailbox. A single task, the *writer*, passes all pending inputs to the `Scheduler`,
+/// which decides their effects and itself performs none. The writer stores these effects in one transaction, so concurrent calls share a commit.
+/// Only then does the writer return results, publish events, and start transfers.
 ///
 /// All methods can be called from any executor. No session starts before ``start()``.
 public actor TransferQueue: ControllableQueue {
     /// The delay before the queue retries a store that refused a change.
     private static let storeRetryDelay = Duration.seconds(1)
-    /// The minimum time between two checks of the free disk space.
     private static let diskCheckInterval = Duration.seconds(1)
 
     package nonisolated let store: QueueStore
@@ -27,12 +27,12 @@ public actor TransferQueue: ControllableQueue {
     let credentials: any CredentialProvider
     private(set) var scheduler: Scheduler
     var (runs, revoked): ([UInt64: ActiveRun], Set<SessionID>) = ([:], [])
-    /// Sent when a run has ended or was abandoned.
+    /// Sent when a run has ended, or when the queue has stopped waiting for its end.
     nonisolated let runsEnded = ChangeSignal()
     package var live: [SessionKey: LiveRun] = [:]
     var (lastRates, meters) = (RecentRates(), QueueMeters())
     let histories = RunHistories()
-    /// The last statistics that each unfinished session's previous run published.
+    /// For each unfinished session, the last statistics that its previous run published.
     var shown: [SessionKey: ShownFigures] = [:]
     private var (alarm, alarmTime): (Task<Void, Never>?, Duration?)
     private var diskCheckedAt: Duration?
@@ -45,7 +45,7 @@ public actor TransferQueue: ControllableQueue {
     var refusal: StorageRefusal?
     /// Sessions that changed after their run had begun, but before ``live`` contained the run. The run may have read the session before the change.
     var changedBeforeRun: Set<SessionKey> = []
-    /// The serial number of the latest read of the options of each session whose options are being read. Results of earlier reads are ignored.
+    /// For each session whose options are being read from the store, the number of the latest read. The queue ignores earlier results.
     var latestRefresh: [SessionKey: UInt64] = [:]
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler contains changes that are not stored yet.
@@ -66,7 +66,7 @@ public actor TransferQueue: ControllableQueue {
     /// Sent after each transaction, unless the run of a removed session is in progress. No event reports the end of such a run.
     nonisolated let removedRunsEnded = ChangeSignal()
 
-    /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. No session starts.
+    /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. No session starts before ``start()``.
     ///
     /// - Parameters:
     ///   - storage: The location of the queue's state.
@@ -189,8 +189,8 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    /// Stores changes together with the events that report them. Also stores the current time, at most once a minute. If the change log
-    /// can't be written, stores the changes without the events; readers of the log find a gap.
+    /// Stores changes together with the events that report them and, at most once a minute, the current time. If the store refuses only the
+    /// events or the time, stores the changes without them. A reader of the change log then finds a gap in place of the events.
     private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
         var log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
         let now = configuration.clock.moment
@@ -228,7 +228,7 @@ public actor TransferQueue: ControllableQueue {
         discards.setEnabled(scheduler.flags.mode != .stopped)
     }
 
-    /// The free space, in bytes, on the disk of the store, read at most once a second; nil if there is no new value.
+    /// The free space on the storage folder's disk, in bytes; nil if it was read in the last second, is unknown, or no minimum is set.
     private func freeSpace() async -> Int64? {
         let now = configuration.clock.now()
         guard scheduler.diskFloor > 0, diskCheckedAt.map({ now - $0 >= Self.diskCheckInterval }) ?? true else { return nil }
@@ -339,8 +339,8 @@ public actor TransferQueue: ControllableQueue {
 
     // MARK: Tags
 
-    /// Makes the scheduler record changes of tags from now on. A caller that reads tags from the store would otherwise miss changes that
-    /// are not stored yet.
+    /// Makes the scheduler remember changes of tags until ``endReadingTags()``. A caller that reads tags from the store would otherwise miss
+    /// changes that are not stored yet.
     func beginReadingTags() async {
         await waitForEarlierInputs()
         scheduler.beginReadingTags()
@@ -355,7 +355,7 @@ public actor TransferQueue: ControllableQueue {
     /// Shuts the queue down. The queue can't be used afterwards. Concurrent calls of this method return when the shutdown is complete.
     ///
     /// The queue interrupts running sessions, saves their checkpoints, removes part files that are no longer needed, closes connections,
-    /// ends threads, and releases the storage folder. It abandons a run or a transport that does not end within 30 s, for example because a
+    /// ends threads, and releases the storage folder. It waits at most 30 s for a run or a transport that does not end, for example because a
     /// network share does not respond.
     public func shutdown() async {
         let task = shutdownTask ?? Task { await end() }
@@ -389,7 +389,7 @@ public actor TransferQueue: ControllableQueue {
     func waitForEarlierInputs() async {
         repeat {
             do {
-                // This tick only waits for earlier inputs, so an error of the store does not matter.
+                // This tick carries no change, so an error of the store does not matter.
                 try await mailbox.send(.tick)
             } catch  where error.code == .shutDown {
                 await writer?.value

@@ -14,7 +14,7 @@ struct DownloadFolder: Sendable {
     var overwrite: OverwritePolicy
 }
 
-/// Creates drafts of a download's items, and chooses their local names. All local names are inside the download folder. Blocks.
+/// Creates drafts (``ItemDraft``) of a download's items, and chooses their local names. All local names are inside the download folder. Blocks.
 struct DownloadDrafting {
     private let folder: DownloadFolder
     private var names: Set<FilePath> = []
@@ -81,21 +81,25 @@ struct DownloadDrafting {
             kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
     }
 
-    /// Returns the local name of the endpoint's folder, whose content arrives directly in the download folder: an empty name. Throws if the session
-    /// has other items, because their paths could be inside the endpoint's folder.
+    /// Returns the local name of the endpoint's folder, which is empty, because the folder's content arrives directly in the download folder.
+    ///
+    /// - Throws: ``severalItems`` if the session has other items, because their paths could be inside the endpoint's folder.
     private mutating func wholeFolder() throws(TransferError) -> FilePath {
         guard names.isEmpty, !hasWholeFolder else { throw Self.severalItems }
         hasWholeFolder = true
         return FilePath()
     }
 
+    /// The error of a session with the endpoint's folder and other items.
     static let severalItems = TransferError(
         .permanent, .unsafeName,
         "The endpoint's folder must be the only item of its session, because its content arrives directly in the download folder. Download other items in a separate session, or give the folder a local name."
     )
 
-    /// Returns the local name and path of an item. Throws if the name is invalid, if two items have the same path, or if the path of an item is
-    /// inside the path of another. This applies to files, too, because an item enqueued as a file can be a folder on the server.
+    /// Returns the local name and path of an item.
+    ///
+    /// - Throws: A ``TransferError`` if the name is invalid, if two items have the same path, or if the path of an item is inside the path of
+    ///   another item. The last rule includes files, because an item enqueued as a file can be a folder on the server.
     private mutating func localPath(
         of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {

@@ -8,7 +8,7 @@ extension ItemDrafting {
     /// The maximum number of bytes of a form's names and text values, which the store keeps in one row.
     private static let maximumFormText = 256 << 10
 
-    /// Creates a draft of a form. Blocks.
+    /// Creates a draft (``ItemDraft``) of a form. Blocks.
     ///
     /// - Throws: A ``TransferError`` for the first invalid part, or for a limit that the form exceeds.
     mutating func draft(of item: TransferItem, with parts: [FormPart]) throws(TransferError) -> ItemDraft {
@@ -49,7 +49,8 @@ extension ItemDrafting {
 
     /// Checks a part of a form, and returns the part as the store keeps it.
     ///
-    /// - Parameter offset: The offset, in bytes, of the part's data in the form's file in the spool.
+    /// - Parameter offset: The offset, in bytes, of the part's data in the ``Spool`` file that holds the form's in-memory data.
+    /// - Throws: A ``TransferError`` if the part is invalid, or its file can't be sent.
     private func stored(_ part: FormPart, offset: Int64) throws(TransferError) -> FormContent.Part {
         guard !part.field.isEmpty, !part.field.utf8.contains(0) else {
             throw Self.invalid("The name of a form's field is empty or contains a NUL character. Choose another name.")
@@ -77,7 +78,9 @@ extension ItemDrafting {
         return FormContent.Part(field: part.field, file: file)
     }
 
-    /// The name of a file for the server. Some form handlers silently drop a file whose name is not UTF-8.
+    /// Returns the name of a file for the server. Some form handlers silently drop a file whose name is not UTF-8.
+    ///
+    /// - Throws: A ``TransferError`` if the name is empty, contains a NUL character or is not UTF-8.
     private func fileName(of part: FormPart) throws(TransferError) -> String {
         if let name = part.name {
             guard !name.isEmpty, !name.utf8.contains(0) else {
@@ -102,7 +105,7 @@ extension ItemDrafting {
 }
 
 extension FormPart {
-    /// The content of a file from memory; nil for other parts.
+    /// The content of an in-memory file; nil for other parts.
     package var data: Data? {
         if case .data(let data) = content { data } else { nil }
     }

@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Creates drafts of items: checks their local files, chooses remote names, and collects all problems for one error. Blocks.
+/// Creates drafts (``ItemDraft``) of items: checks their local files, chooses remote names, and collects all problems for one error. Blocks.
 struct ItemDrafting {
     /// The maximum number of problems that the error's message lists.
     private static let maximumListedProblems = 20
@@ -20,7 +20,7 @@ struct ItemDrafting {
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
-    /// The contents to write to the ``Spool``, one for each draft with data, in the order of the drafts.
+    /// The contents to write to the ``Spool``, the folder with in-memory data and copies: one for each draft with data, in the order of the drafts.
     var spoolContents: [Spool.Content] = []
 
     init(_ sources: SourceFolders) {
@@ -49,7 +49,7 @@ struct ItemDrafting {
         return Data(sources.stored(folder.path))
     }
 
-    /// Creates a draft of an item. A draft of in-memory data or of a copy has no file in the spool yet; see `nameBlobs(_:)`.
+    /// Creates a draft of an item. A draft with in-memory data or a copy has no file in the spool yet; `nameBlobs(_:)` sets the file's name later.
     ///
     /// - Returns: The draft; nil if the item or its download folder has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
@@ -167,7 +167,9 @@ struct ItemDrafting {
         }
     }
 
-    /// The last component of a path. If it is "." or "..", the name of the folder that the path refers to.
+    /// Returns the last component of a path. If it is "." or "..", returns the name of the folder that the path refers to.
+    ///
+    /// - Throws: A ``TransferError`` if the path has no name, as for the root folder.
     static func name(of path: FilePath) throws(TransferError) -> [UInt8] {
         var component = path.lastComponent
         if component?.kind != .regular { component = resolve(path)?.lastComponent }
@@ -183,8 +185,8 @@ struct ItemDrafting {
         return unsafe FilePath(platformString: resolved)
     }
 
-    /// Removes the problems of the current session if all of them concern local files. Such problems do not matter if the session turns out to
-    /// be a duplicate of a stored session.
+    /// Removes the problems of the current session if all of them concern local files. They do not matter if the queue already has a session with
+    /// the same deduplication key.
     ///
     /// - Returns: An error with the removed problems; nil if no problem was removed.
     mutating func takeFileProblems() -> QueueError? {

@@ -17,8 +17,8 @@ package struct NameCheck: Sendable {
     /// Rejects session drafts whose remote names clash. Blocks.
     ///
     /// Compares the names of all drafts for the same account with each other. Drafts with a deduplication key are an exception, because the
-    /// queue may already contain their sessions. Such a draft is checked only for clashes among its own names, and a clash is recorded in
-    /// ``SessionDraft/refusal``. The scheduler throws that error only if the queue has no session with the key.
+    /// queue may already contain their sessions. This method compares only the own names of such a draft with each other, and stores the error
+    /// in ``SessionDraft/refusal``. The scheduler throws that error only if the queue has no session with the key.
     package func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
         var last: (account: String, options: SessionOptions, refusal: NameRefusal?)?
@@ -99,7 +99,7 @@ struct NameRefusal: Sendable {
             "\(clash), and at \(loss.endpoint.location) \(clash.consequence(loss.clash)). \(clash.remedy)\(alternative).")
     }
 
-    /// Adds the names of items. Blocks.
+    /// Adds the names of items to `names`. Blocks.
     ///
     /// - Throws: The error for the first rejected clash.
     func check(_ items: [ItemDraft], in folders: SourceFolders, _ names: inout RemoteNames) throws(QueueError) {
@@ -194,8 +194,8 @@ extension QueueStore {
         }
     }
 
-    /// Selects the items that were added to a session. Items with an upload URL have no name on the server. A folder that is being read has a row in
-    /// the table `directory`, and no longer counts as a waiting item.
+    /// Selects the items that were added to a session. Items with an upload URL have no name on the server. A folder that the queue has begun
+    /// to read is selected from the table `directory` instead of `item`.
     private static let namedItems = """
         SELECT destination, kind, source, position, NULL FROM file WHERE session = ?1 AND directory IS NULL AND upload_url IS NULL
         UNION ALL SELECT destination, 'folder', source, NULL, NULL FROM directory WHERE session = ?1 AND parent IS NULL

@@ -3,8 +3,8 @@ package import SystemPackage
 import TransferCore
 
 extension QueueStore {
-    /// Creates session drafts for requests: checks the requests and their local files, and chooses names. Writes in-memory data and copies
-    /// of files to the spool. If a draft is not stored, the caller must call ``discardBlobs(of:)``.
+    /// Creates a ``SessionDraft`` for each request: checks the request and its local files, and chooses missing names. Writes in-memory data
+    /// and copies of files to the spool. If a draft is not stored, the caller must call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`; `CancellationError` if the
     ///   task is cancelled during a copy. After an error, no new file remains in the spool.
@@ -28,7 +28,7 @@ extension QueueStore {
     /// body throws `CancellationError`.
     ///
     /// - Parameter folder: The folder of the local files; nil for requests without local files. The folder identifies the disk, to limit
-    ///   the number of threads that a hanging disk can occupy.
+    ///   the number of threads that a hanging disk can block.
     func writingDrafts<Drafts: Sendable>(
         in folder: FilePath?, _ body: @escaping @Sendable (CopyCancellation) throws -> Drafts
     ) async throws -> Drafts {
@@ -39,11 +39,14 @@ extension QueueStore {
 }
 
 extension SessionDraft {
-    /// Creates drafts without a store, for sessions that another queue adopts: checks the requests and their local files, and chooses names.
+    /// Creates drafts without a store, for sessions that another queue adopts: checks the requests and their local files, and chooses missing
+    /// names.
     ///
     /// The drafts of in-memory data and copies have no content, so the caller must reject them (``ItemKind/isSpooled``).
     ///
-    /// - Parameter folder: The folder to which relative paths refer.
+    /// - Parameters:
+    ///   - requests: The requests.
+    ///   - folder: The folder to which relative paths refer.
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists` or `unreadableItems`.
     package static func withoutStore(_ requests: [SessionRequest], relativeTo folder: FilePath = .workingFolder) async throws
         -> [SessionDraft]
@@ -102,7 +105,7 @@ extension SessionDraft {
         let items = request.items.compactMap { drafting.draft(of: $0) }
         drafting.checkSum(of: items)
         // If the session is a duplicate, its sources may have been removed, or its downloads may exist. The scheduler detects duplicates
-        // later, so the draft only records these problems.
+        // later, so the draft only stores these problems.
         let canBeDuplicate = request.deduplicationKey != nil && request.items.allSatisfy(\.isReference)
         let refusal = canBeDuplicate ? drafting.takeFileProblems() : nil
         self.init(

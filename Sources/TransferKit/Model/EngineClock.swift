@@ -6,7 +6,7 @@ package import Foundation
     import Darwin
 #endif
 
-/// The engine's only source of time, which tests can replace.
+/// The only source of time of the queue and of its runs. Tests can replace it.
 package struct EngineClock: Sendable {
     /// Returns the time since an arbitrary point in the past. Never jumps.
     package var now: @Sendable () -> Duration
@@ -27,7 +27,7 @@ package struct EngineClock: Sendable {
         self.utcOffset = utcOffset
     }
 
-    /// The offset in the time zone of this machine. Notices a change of the time zone (tzset(3)).
+    /// The seconds by which the time zone of this machine is ahead of UTC at a date. Notices a change of the time zone (tzset(3)).
     @Sendable package static func systemOffset(at date: Date) -> Int {
         // A damaged clock must not cause an overflow.
         var time = time_t(min(max(date.timeIntervalSince1970, -1e12), 1e12))

@@ -6,7 +6,7 @@ package import TransferCore
 package enum FileSize {
     /// The largest size of a file in a session, in bytes: 64 PiB. A sparse file can report a larger size.
     package static let maximum: Int64 = 1 << 56
-    /// The largest total size of a session's files, in bytes: 1 EiB. The store accepts no larger total.
+    /// The largest total size of a session's files, in bytes: 1 EiB. The store limits totals to this value.
     package static let sessionMaximum: Int64 = 1 << 60
 
     /// Returns the error for a local file that is larger than ``maximum``.

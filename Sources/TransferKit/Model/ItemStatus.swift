@@ -8,7 +8,7 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
     case pending
     /// The file is at its destination: all bytes are confirmed, or the ``SessionOptions/overwrite`` policy kept an existing file.
     case completed
-    /// Failed, and not retried automatically. The item's error is the reason.
+    /// Failed. The queue does not retry the item automatically. The item's error is the reason.
     case failed
     /// A skipped entry of a folder: a symbolic link that is not followed, or an entry that is neither a file nor a folder, such as a socket. The
     /// item's error describes the entry.
@@ -75,11 +75,12 @@ public struct ItemStatus: Hashable, Sendable {
         self.formFiles = formFiles
     }
 
-    /// Returns how many bytes of each file of a form are among the form's first bytes.
+    /// Returns how many bytes of each file are among the first `position` bytes of a form.
     ///
-    /// A form is sent file by file. In a session with one form, ``SessionStatistics/bytesSent`` therefore gives the progress of each file.
+    /// The queue sends the files of a form one after the other. In a session with one form, ``SessionStatistics/bytesSent`` therefore determines
+    /// the progress of each file.
     ///
-    /// - Parameter position: A number of bytes of the form.
+    /// - Parameter position: A number of bytes from the start of the form.
     /// - Returns: A number of bytes for each of ``formFiles``.
     public func formProgress(at position: Int64) -> [Int64] {
         var rest = max(0, position)

@@ -1,8 +1,9 @@
 public import Foundation
 
-/// An error of a call on the queue. The failed call changed nothing, with two exceptions. A call for more than 10,000 sessions, or the removal
-/// of more than 5,000, may already have changed some of them. After the code `ownerLost`, it is unknown whether the process that owned the
-/// queue performed the call.
+/// An error of a call on the queue.
+///
+/// The failed call changed nothing, with two exceptions. A call for more than 10,000 sessions, or the removal of more than 5,000 sessions, may
+/// already have changed some of them. After the code `ownerLost`, it is unknown whether the process that owned the queue performed the call.
 public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
     /// A stable name for the reason, for programs. Later versions can add codes.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
@@ -76,9 +77,9 @@ extension QueueError.Code {
     public static let duplicate = Self(rawValue: "duplicate")
     /// Other sessions wait for the session to end. See <doc:/transferq/Troubleshooting>.
     public static let hasDependents = Self(rawValue: "hasDependents")
-    /// Sessions would wait for each other. Or, in a strict queue, a session would wait for a later session.
+    /// Sessions would wait for each other, or, in a strict queue, a session would wait for a later session.
     public static let impossibleOrder = Self(rawValue: "impossibleOrder")
-    /// The progress observer of the queue rejected a change of a file, so the session's run ends.
+    /// ``QueueConfiguration/progressObserver`` rejected a change of a file, so the session's run ends.
     package static let progressRefused = Self(rawValue: "progressRefused")
     /// The queue was shut down.
     public static let shutDown = Self(rawValue: "shutDown")

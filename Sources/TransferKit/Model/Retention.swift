@@ -2,9 +2,9 @@
 public enum Retention: Hashable, Sendable, Codable {
     /// Completed sessions stay until the app removes them.
     case keepAll
-    /// Only the given number of the most recently completed sessions stay.
+    /// Only the given number of the most recently completed sessions stay; at least 0.
     case count(Int)
-    /// Completed sessions stay for the given time after their completion.
+    /// Completed sessions stay for the given time after their completion: 0 s to a hundred years.
     case age(Duration)
 }
 

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The permanent identity of a session. It survives restarts of the process and moves of the session, and is not reused after a removal.
 public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible {
-    /// The UUID: random (RFC 9562, version 4), so the first few characters are enough to distinguish sessions.
+    /// The UUID: random (RFC 9562, version 4), so its first few characters usually distinguish it from other IDs.
     public let uuid: UUID
 
     /// Creates a new, random ID.

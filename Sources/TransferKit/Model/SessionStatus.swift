@@ -56,10 +56,10 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var rateLimit: Int64?
     /// The time from the session's first start after which the session fails; nil for no limit. See ``SessionOptions/deadline``.
     public var deadline: Duration?
-    /// How long the session's files spent in each part of a transfer. Nil in lists of sessions, and in a fleet; see
+    /// How long the session's files spent in each part of a transfer. Nil in lists of sessions, and in a fleet (a queue of several hosts); see
     /// ``ControllableQueue/status(of:)``.
     public var times: TransferTimes?
-    /// The member of a fleet that has the session; nil if no member has it, and in other queues.
+    /// The member (host) of a fleet that has taken the session; nil if no member has taken it, and in all other kinds of queues.
     public var host: String?
 }
 

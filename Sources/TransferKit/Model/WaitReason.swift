@@ -12,8 +12,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The session's last run was interrupted, but did not end within 30 s, for example because a network share does not respond. The
     /// session can start again once that run has ended, or after a restart of the process.
     case lastRunNotEnded
-    /// The session yielded its slot. It starts again after another session has started, or after a few seconds if no other session can
-    /// start.
+    /// The session yielded its slot. It starts again after another session has started, or after 5 s if no other session can start.
     case yielded
     /// Another session was run ahead of its turn and took this session's slot. This session starts again when the other session releases the slot.
     case displaced(by: SessionID)
@@ -49,10 +48,11 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case accountLimit
     /// The session is next, but a paused session keeps the slot that it needs.
     case slotHeld(by: SessionID)
-    /// No live member of the fleet may run the session. The text describes the members that may run it.
+    /// Only in a fleet, which is a queue of several hosts: no live member (host) may run the session. The text describes the members that may
+    /// run it.
     case noHost(String)
-    /// The fleet requested that the session stop, but the member with this name has not stopped it yet. The session can start again when
-    /// the member gives it back, or when the member's lease of the session ends.
+    /// Only in a fleet: the member with this name was asked to stop the session, but has not done so yet. The session can start again when
+    /// the member gives it back, or when the member's lease (its temporary right to run the session) ends.
     case leased(to: String)
 
     /// The reason as a sentence for the user. Dates are in the time zone of this machine.

@@ -26,7 +26,8 @@ package final class QueueStore: Sendable {
     ///
     /// - Parameters:
     ///   - observer: Receives each step of a change to the store, on the thread that executes the step. For tests.
-    ///   - rowsPerSweep: The maximum number of rows that one transaction changes for removals, quarantines, resets and the removal of unfinished uploads.
+    ///   - rowsPerSweep: The maximum number of rows that one transaction changes for removals, quarantines, resets and the removal of
+    ///     unfinished uploads.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. A store that is
     ///   damaged or too new stays unchanged.
     package static func open(

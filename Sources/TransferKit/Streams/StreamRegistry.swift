@@ -25,7 +25,7 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// Returns the streams that another producer must continue.
+    /// Returns the streams whose producer belonged to an earlier process, and which another producer must continue.
     func unfinished() -> [UnfinishedStream] {
         entries.withLock { entries in
             entries.compactMap { name, entry in
@@ -60,7 +60,7 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// Removes the streams of items that were not stored. The streams can then be enqueued again.
+    /// Removes the streams of items that were not stored, so that the app can enqueue the streams again.
     func withdraw(_ drafts: [ItemDraft]) {
         for draft in drafts where draft.kind == .stream {
             entries.withLock { $0.removeValue(forKey: draft.source) }?.spool.releaseProducer()

@@ -17,12 +17,14 @@ package final class StreamSpool: Sendable {
     private struct State: Sendable {
         /// Nil if the producer belonged to a process that has ended.
         var producer: StreamProducer?
+        /// The task that copies the producer's bytes to the file.
         var pump: Task<Void, Never>?
         var hasStarted = false
         /// Whether an earlier process created the file.
         var hasExistingFile = false
         /// Whether the file has all bytes of the stream and a completion mark.
         var isComplete = false
+        /// The offset after the last byte in the file.
         var written: Int64 = 0
         /// The number of bytes that the server has, according to the transport. The producer may be at most `ahead` bytes ahead of this
         /// number, or reach ``requiredOffset``.
@@ -54,7 +56,7 @@ package final class StreamSpool: Sendable {
         var receiver: (@Sendable (Delay) -> Void)?
     }
 
-    /// The minimum size in bytes of a range to free. Without a minimum, a range would be freed after each chunk.
+    /// The minimum size in bytes of a range to free. Without a minimum, each confirmation would free a range.
     private static let minimumFreedSize: Int64 = 1 << 20
     /// The delay before a write to a full disk is retried.
     static let fullDiskRetryDelay = Duration.seconds(5)
@@ -229,8 +231,11 @@ package final class StreamSpool: Sendable {
         TransferError(.sourceLost, .producerGone, "it has \(number) bytes, but its declared length is \(length) bytes.")
     }
 
-    /// Writes a chunk to the file. Waits while the producer is too far ahead of the confirmed bytes. If there is room for only a part of the chunk,
-    /// writes the chunk in parts.
+    /// Writes bytes of the producer to the file. Waits while the producer is too far ahead of the confirmed bytes. If there is room for only some
+    /// of the bytes, writes them in parts.
+    ///
+    /// - Throws: A ``TransferError`` if the stream is longer than its declared length; an `Errno` if the file can't be written;
+    ///   `CancellationError`.
     private func write(_ chunk: Data, _ producer: StreamProducer) async throws {
         let end = state.withLock { $0.written } + Int64(chunk.count)
         if let length = growth.length, end > length { throw wrongLength("more than \(length)", insteadOf: length) }

@@ -6,7 +6,8 @@ import TransferOutput
 extension APIRouter {
     /// The parts of a request for a change that are not in its body.
     struct Condition {
-        /// The revision of the queue's order that the client has read; nil to accept any order.
+        /// The revision of the queue's order that the client has read; nil to accept any order. Each change of the order increments the
+        /// revision.
         var order: UInt64?
         /// The client's idempotency key, for a request that the client may repeat; nil for none.
         var key: String?
@@ -15,6 +16,9 @@ extension APIRouter {
     }
 
     /// Performs the change that a request describes. Later reads return the new state.
+    ///
+    /// - Parameter path: The components of the path after `/api/v1`.
+    /// - Throws: A ``Problem``, or an error of the queue.
     func change(_ request: WebRequest, _ path: [String]) async throws -> WebResponse {
         let methods = Self.methods(of: path)
         guard !methods.isEmpty else { throw Problem.notFound(request.path) }
@@ -107,7 +111,7 @@ extension APIRouter {
         let expected = operation.changesOrder ? order : nil
         do {
             let operation = try await operation.operation(for: [id], expecting: expected, in: queue)
-            // Read before the move. If the order changes in between, the move fails.
+            // Read the index before the move. If the order changes in between, the move fails.
             let former = expected == nil ? nil : try await queue.status(of: id).index
             let state = try await queue.apply(operation, to: .id(id))
             let result: JSONValue = ["id": .string(id.description), "state": JSONValue(state?.rawValue)]

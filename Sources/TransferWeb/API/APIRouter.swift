@@ -15,7 +15,8 @@ struct APIRouter: Sendable {
     /// The maximum number of sessions or items of one response.
     static let pageLimit: Int64 = 500
 
-    /// The response to a request that was admitted.
+    /// Returns the response to a request from a client with access. The caller has checked that the client may make changes, if this is a
+    /// change.
     ///
     /// - Parameter path: The components of the path after `/api/v1`.
     /// - Throws: A ``Problem``, or an error of the queue.
@@ -58,6 +59,7 @@ struct APIRouter: Sendable {
         }
     }
 
+    /// Returns the response of a read, or the response of a recent read with the same key.
     private func shared(_ key: String, _ read: @escaping @Sendable () async throws -> WebResponse) async throws -> WebResponse {
         try await snapshots.value(for: key, read: read)
     }
@@ -71,7 +73,7 @@ struct APIRouter: Sendable {
     }
 
     private func sessions(_ filter: SessionFilter) async throws -> WebResponse {
-        // The status is read first: if the order changes in between, a move with the older revision fails instead of using a wrong index.
+        // Read the status first. If the order changes in between, a move with the older revision fails instead of using a wrong index.
         let status = try await queue.status()
         let page = try await filter.page(of: queue, scanning: scanLimit)
         return WebResponse(
@@ -122,6 +124,7 @@ struct APIRouter: Sendable {
         return revision
     }
 
+    /// Parses the ID of a session.
     static func session(_ text: String) throws(Problem) -> SessionID {
         guard let id = SessionID(text) else {
             throw Problem(404, QueueError.Code.noSuchSession.rawValue, "There is no session \(text).")
@@ -129,6 +132,7 @@ struct APIRouter: Sendable {
         return id
     }
 
+    /// Returns the value of an integer parameter; nil if the parameter is missing.
     static func integer(_ request: WebRequest, _ name: String, in range: ClosedRange<Int64>) throws(Problem) -> Int64? {
         guard let text = request.parameter(name) else { return nil }
         guard let value = Int64(text), range.contains(value) else {

@@ -2,7 +2,7 @@ import TransferCore
 import TransferKit
 
 extension Account {
-    /// Parses an account that a client saves: the object that `transferq account show --json` prints, without its status.
+    /// Parses an account that a client saves. The format is that of `transferq account show --json`, without the account's name and status.
     ///
     /// - Parameter stored: The stored account, which provides the properties that the request can't contain; nil for a new account.
     /// - Throws: A ``Problem``.
@@ -49,7 +49,7 @@ extension CredentialReference {
         if let name = try members.string("environment") { sources.append(.environment(name)) }
         if let path = try members.string("file") { sources.append(.file(path)) }
         if let name = try members.string("app") { sources.append(.app(name)) }
-        // A client that edits the description of an account sends `memory` if the description contained this member.
+        // The description of an account contains `memory` for a secret in the memory of another process. A client can send this member back.
         guard try !members.bool("memory") else {
             throw .invalid(
                 "A secret is in the memory of another process. Use \"environment\" or \"file\" for an account that you change here.")

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// The sessions to which an operation of a client applies.
+/// The sessions to which a client applies an operation.
 struct ActionTargets: Sendable {
     /// The sessions that changed, and the reasons why others did not.
     struct Applied: Sendable {
@@ -8,11 +8,13 @@ struct ActionTargets: Sendable {
         var refused: [(id: SessionID, error: QueueError)] = []
     }
 
-    /// The maximum number of IDs. A client can select more sessions by account, tag or state.
+    /// The maximum number of IDs. To select more sessions, a client uses their account, tag or state.
     private static let maximumIDs = 1_000
 
     private let group: SessionGroup
 
+    /// Parses the members that select sessions, and removes them.
+    ///
     /// - Throws: A ``Problem`` unless exactly one of the members selects sessions.
     init(_ members: inout JSONMembers) throws(Problem) {
         var groups: [SessionGroup] = []
@@ -35,8 +37,9 @@ struct ActionTargets: Sendable {
         self.group = group
     }
 
-    /// The selected sessions, from the last to the first, each with the session that follows it at the time of the call. `next` is nil for the last
-    /// session of the queue. To undo later moves of the sessions, move each session, in this order, to the place before its `next`.
+    /// Returns the selected sessions, from the last to the first, each with the session that now follows it. `next` is nil for the last
+    /// session of the queue. To undo later moves of the sessions, move each session, in the returned order, before its `next`, or else to
+    /// the end.
     func formerPlaces(in queue: any ControllableQueue) async throws -> [(id: SessionID, next: SessionID?)] {
         let sessions = try await queue.sessions(in: group).filter { $0.index >= 0 }.sorted { $0.index > $1.index }
         var places: [(id: SessionID, next: SessionID?)] = []
@@ -53,7 +56,10 @@ struct ActionTargets: Sendable {
     /// Whether the client selects the sessions by their IDs.
     var hasIDs: Bool { if case .sessions = group { true } else { false } }
 
+    /// Applies an operation to the selected sessions.
+    ///
     /// - Parameter order: The revision of the queue's order that the client has read; nil to accept any order.
+    /// - Throws: The error of a single session that was selected by its ID; otherwise a ``Problem`` or an error of the queue.
     func apply(_ request: OperationRequest, expecting order: UInt64?, in queue: any ControllableQueue) async throws -> Applied {
         guard case .sessions(let ids) = group else {
             guard order == nil else { throw Problem.invalid("If-Match needs \"ids\".") }

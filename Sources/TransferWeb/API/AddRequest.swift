@@ -11,8 +11,10 @@ struct AddRequest {
     let index: Int?
     private let paths: [String]
 
+    /// Parses the body of a request.
+    ///
     /// - Parameter key: The client's idempotency key, which becomes the deduplication key of the session; nil for none.
-    /// - Throws: A ``Problem`` or a `TransferError`.
+    /// - Throws: A ``Problem``, or a `TransferError` for an invalid remote name.
     init(_ members: JSONMembers, idempotencyKey key: String?) throws {
         var members = members
         guard let account = try members.string("account") else { throw Problem.invalid("\"account\" is missing.") }
@@ -51,8 +53,8 @@ struct AddRequest {
         self.request = request
     }
 
-    /// Whether an existing session has the same account and direction and, for an upload, the same first item. If so, an earlier copy of
-    /// this request can have added the session.
+    /// Returns whether an existing session has the same account and direction and, for an upload, the same first item. If so, an earlier
+    /// copy of this request may have added the session.
     func describes(_ id: SessionID, in queue: any ControllableQueue) async throws -> Bool {
         let session = try await queue.status(of: id)
         guard session.account == request.account, session.direction == request.direction else { return false }
@@ -63,8 +65,8 @@ struct AddRequest {
         return source.starts(with: path)
     }
 
-    /// Returns the items, and the local folder of a download. Local paths must be absolute, because the server's working directory means nothing to
-    /// a client.
+    /// Returns the items, and the local folder of a download. Local paths must be absolute, because a client does not know the server's
+    /// working directory.
     private static func items(_ paths: [String], _ direction: TransferDirection, _ destination: String?) throws -> (
         FilePath, [TransferItem]
     ) {

@@ -14,7 +14,8 @@ import TransferOutput
 struct DiagnosticProgram: Sendable {
     /// The time to wait for each endpoint, in seconds.
     private static let timeout = "20"
-    /// The time after which the server kills the command. A storage folder on a network share that does not respond must not block later checks.
+    /// The time after which the server kills the command. Otherwise, a command that hangs, for example on a network share, would block
+    /// later checks.
     private static let limit = Duration.seconds(120)
 
     /// The path of `transferq`; nil if this server can't run it.
@@ -29,12 +30,13 @@ struct DiagnosticProgram: Sendable {
         self.folder = folder
     }
 
-    /// Runs a command, and returns its findings.
+    /// Runs a command, and returns a response with its findings (the results of its checks).
     ///
     /// - Parameters:
     ///   - command: The words of the command, without options.
     ///   - account: The account to check; nil if the command checks everything.
-    /// - Throws: A ``Problem`` if the command can't run now, or ends with an error instead of findings.
+    /// - Throws: A ``Problem`` if the server has no program, another command is running, or the command ends with an error instead of
+    ///   findings. The error of the system if the program can't be started.
     func findings(_ command: [String], of account: String? = nil) async throws -> WebResponse {
         guard let path else {
             throw Problem(

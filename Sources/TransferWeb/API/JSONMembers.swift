@@ -2,7 +2,11 @@ import Foundation
 import TransferKit
 import TransferOutput
 
-/// The members of a JSON object from a client. ``finish()`` rejects members that were not read. Otherwise, a misspelt member would have no effect.
+/// The members of a JSON object from a client.
+///
+/// The reading methods remove a member and return its value; nil (or false) if the member is missing or null. They throw a ``Problem`` if
+/// the value has another type. At the end, ``finish()`` rejects members that were not read. Otherwise, a misspelt member would have no
+/// effect.
 struct JSONMembers {
     private var members: [String: JSONValue]
 
@@ -94,7 +98,7 @@ struct JSONMembers {
         return objects
     }
 
-    /// A member that is an object of strings.
+    /// Reads a member that is an object of strings.
     mutating func texts(_ name: String) throws(Problem) -> [String: String]? {
         guard let value = take(name) else { return nil }
         guard case .object(let members) = value else { throw .invalid("\"\(name)\" must be an object of strings.") }
@@ -106,7 +110,7 @@ struct JSONMembers {
         return texts
     }
 
-    /// A member of any type, encoded again.
+    /// Reads a member of any type as JSON text.
     mutating func json(_ name: String) -> Data? { take(name).map { Data($0.text.utf8) } }
 
     mutating func session(_ name: String) throws(Problem) -> SessionID? {
@@ -133,7 +137,7 @@ struct JSONMembers {
         throw .invalid("\"\(name)\" must be a time such as 2026-07-01T02:00:00Z.")
     }
 
-    /// Rejects the members that were not read.
+    /// Throws a ``Problem`` if a member was not read.
     func finish() throws(Problem) {
         guard let name = members.keys.min() else { return }
         throw .invalid("There is no member \"\(name)\" here.")

@@ -52,7 +52,7 @@ struct OperationRequest: Sendable {
         (self.operation, self.place, self.isHeld) = (operation, place, isHeld)
     }
 
-    /// Whether the operation gives sessions a place in the order (`move` or `enqueue`), so that a condition on the order applies.
+    /// Whether the operation sets the index of sessions (`move` or `enqueue`), so that a condition on the order applies.
     var changesOrder: Bool { place != nil }
 
     private static func place(_ members: inout JSONMembers) throws(Problem) -> Place? {
@@ -96,7 +96,7 @@ struct OperationRequest: Sendable {
         return update
     }
 
-    /// The operation for the selected sessions.
+    /// Returns the operation of the queue for the selected sessions.
     ///
     /// - Parameters:
     ///   - sessions: The IDs; empty if the client selects sessions in another way, for example by tag.
@@ -108,7 +108,7 @@ struct OperationRequest: Sendable {
         return name == "enqueue" ? .enqueue(to: destination, isHeld: isHeld) : .move(to: destination)
     }
 
-    /// Returns the destination: an index, if the client sent a revision of the order.
+    /// Returns the destination of a move. If the client sent a revision of the order, this is an index with that revision.
     ///
     /// This method reads the index before the transaction of the move. If the revision still matches in the transaction, it also matched when the
     /// index was read, because revisions only grow.

@@ -3,8 +3,9 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// An error response: problem details (RFC 9457) with the code and message of the error, as in the output of `transferq`.
+/// An error response: problem details (RFC 9457) with the code of the error, and the message that `transferq` would print.
 struct Problem: Error {
+    /// The HTTP status, such as 404.
     let status: Int
     /// A stable name of the reason, such as `noSuchSession`.
     let code: String
@@ -18,7 +19,7 @@ struct Problem: Error {
         self.detail = detail
     }
 
-    /// A request that is not valid.
+    /// The response to an invalid request.
     static func invalid(_ detail: String) -> Problem { Problem(400, QueueError.Code.invalidRequest.rawValue, detail) }
 
     static func notFound(_ path: String) -> Problem { Problem(404, "noSuchResource", "There is no resource \(path).") }
@@ -29,7 +30,10 @@ struct Problem: Error {
         return problem
     }
 
-    /// - Parameter isConditional: Whether the request has the header `If-Match`. If it does, a stale order results in the status 412 instead of 409.
+    /// Creates the response for an error.
+    ///
+    /// - Parameter isConditional: Whether the request has the header `If-Match`. If it does, the status of an outdated order is 412 instead
+    ///   of 409.
     init(_ error: any Error, isConditional: Bool = false) {
         switch error {
         case let problem as Problem: self = problem

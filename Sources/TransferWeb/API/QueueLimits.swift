@@ -1,6 +1,7 @@
 import TransferKit
 
-/// The limits of the queue that a client sets, like `transferq queue set`.
+/// The limits of the queue that a client sets, like `transferq queue set`. A missing member keeps a limit. The value null removes the rate
+/// limit, the timetable, or the limit on completed sessions.
 struct QueueLimits {
     private let maxSessions: Int?
     private let rateLimit: (given: Bool, value: Int64?)
@@ -8,7 +9,9 @@ struct QueueLimits {
     private let diskFloor: Int64?
     private let retention: Retention?
 
-    /// - Throws: A ``Problem``.
+    /// Parses the members that set limits, and removes them.
+    ///
+    /// - Throws: A ``Problem`` if a value is invalid, or there is nothing to set.
     init(_ members: inout JSONMembers) throws(Problem) {
         maxSessions = try members.integer("maxSessions", in: 1...Int64(Int32.max)).map { Int($0) }
         rateLimit = (members.contains("rateLimit"), try members.integer("rateLimit", in: 1 ... .max))

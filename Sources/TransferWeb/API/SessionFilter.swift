@@ -20,8 +20,11 @@ struct SessionFilter: Sendable {
     let namesStates: Bool
     let account: String?
     let tag: String?
+    /// The text that the names of the listed sessions contain, in lower case; nil for any name.
     let text: String?
 
+    /// Parses the parameters of a request.
+    ///
     /// - Parameter preset: The states if the request names none; empty for all.
     /// - Throws: A ``Problem`` for an invalid parameter.
     init(_ request: WebRequest, states preset: Set<SessionState> = []) throws(Problem) {
@@ -40,7 +43,7 @@ struct SessionFilter: Sendable {
         text = request.parameter("name").flatMap(Self.value)?.lowercased()
     }
 
-    /// Returns nil for a form field that the user left empty.
+    /// Returns a parameter's value; nil for a form field that the user left empty.
     private static func value(_ text: String) -> String? { text.isEmpty ? nil : text }
 
     /// A text that identifies the filter and the page.
@@ -62,6 +65,8 @@ struct SessionFilter: Sendable {
             && (tag.map(session.tags.contains) ?? true) && (text.map { session.name.lowercased().contains($0) } ?? true)
     }
 
+    /// Reads a page of sessions.
+    ///
     /// - Parameter scanLimit: The maximum number of sessions that a filter examines. At the maximum, the page ends, even if more sessions follow.
     func page(of queue: any ControllableQueue, scanning scanLimit: Int) async throws -> Page {
         if listsDrafts {

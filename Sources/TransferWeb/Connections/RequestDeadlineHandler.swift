@@ -2,7 +2,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Closes a connection if its client sends a request too slowly, sends no request, or no longer wants a stream of events.
+/// Closes a connection if its client sends a request too slowly, sends no request for too long, or no longer wants a stream of events.
 final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart

@@ -160,6 +160,7 @@ final class BodyReader {
     private let limit: Int
     private let length: Int?
     private var body: RequestBody.AsyncIterator
+    /// Whether the whole body was read.
     private(set) var isComplete: Bool
 
     init(_ request: Request, limit: Int) {
@@ -193,7 +194,7 @@ final class BodyReader {
         return bytes
     }
 
-    /// Reads and drops the remaining bytes, at most `limit`.
+    /// Reads and drops the remaining bytes, up to about `limit` bytes.
     @concurrent
     func discard(upTo limit: Int) async throws {
         var count = 0
@@ -201,7 +202,7 @@ final class BodyReader {
     }
 }
 
-/// The connections with requests in progress.
+/// The connections with requests in progress. After ``close()``, rejects new connections.
 private final class OpenChannels: Sendable {
     private let state = Locked<(isClosed: Bool, channels: [ObjectIdentifier: any Channel])>((isClosed: false, channels: [:]))
 

@@ -4,9 +4,9 @@ import TransferKit
 /// The recent events of the queue, for any number of clients.
 ///
 /// All clients share one subscription to new events, so the process that owns the queue sends each new event only once. Each client reads at its own
-/// pace from a bounded list. A client that is too slow for this list gets the missed events from the change log.
+/// pace from a bounded list. A client that is too slow for this list gets the missed events from the queue's change log of stored events.
 actor EventFeed {
-    /// An event for clients. Progress has no revision, so the feed numbers its events.
+    /// An event for clients. The feed numbers all events, because the revision of a progress event is that of the event before.
     struct Entry: Sendable {
         /// The position in this feed, which grows with each event.
         let number: Int
@@ -25,7 +25,7 @@ actor EventFeed {
         var hasOnlyProgress: Bool { entries.allSatisfy(\.event.isProgress) }
     }
 
-    /// The last received event, and the current database of the queue.
+    /// The last received event, and the current database of the queue. The queue has another database after it was restored from a backup.
     struct End: Sendable {
         /// The revision of the last event.
         let revision: UInt64
@@ -80,7 +80,7 @@ actor EventFeed {
             do {
                 let current = try await queue.status().revision
                 if let known = revision, max(known, firstPresent) > current {
-                    // The queue has another database, for example from a backup. All events are new for the clients.
+                    // The queue has another database, for example from a backup. The clients know none of its events.
                     firstPresent = 0
                     let gap = QueueEvent.gap(upTo: current)
                     await didReceive(gap)
@@ -130,7 +130,7 @@ actor EventFeed {
         wake()
     }
 
-    /// Drops the events of another database. A client that has not received them gets the gap instead.
+    /// Drops the events of the previous database. A client that has not received them gets the gap instead.
     private func replaceDatabase(with gap: QueueEvent) {
         (stored, progress) = ([], [:])
         // The gap stands for all events before it, so a client at any position needs only the gap and the later events.
@@ -150,7 +150,7 @@ actor EventFeed {
         for subscriber in subscribers.values { subscriber.yield() }
     }
 
-    /// The signals for one client: a signal after each new event. Several events can cause one signal.
+    /// Returns the signals for one client: a signal after each new event. Several events can cause one signal.
     func signals() -> AsyncStream<Void> {
         let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = nextSubscriber
@@ -164,8 +164,8 @@ actor EventFeed {
 
     private func remove(_ number: Int) { subscribers[number] = nil }
 
-    /// The position in this feed for a client that has read the state at a revision; nil if the feed has not received this revision yet, or
-    /// ``stored`` does not contain all events after it.
+    /// Returns the position in this feed for a client that has read the state at a revision; nil if the feed has not received this revision
+    /// yet, or ``stored`` does not contain all events after it.
     func position(after known: UInt64) -> Int? {
         guard let revision, known <= revision else { return nil }
         guard known >= firstRevision else { return nil }
@@ -181,7 +181,7 @@ actor EventFeed {
     /// The last stored events, oldest first.
     func recent(_ count: Int) -> [Entry] { Array(stored.suffix(count)) }
 
-    /// The events after a position; nil if the feed has dropped some of these events, but the change log can have them.
+    /// Returns the events after a position; nil if the feed has dropped some of these events, but the change log may still contain them.
     func batch(after position: Int) -> Batch? {
         var batch = Batch(position: max(position, lastNumber), isReachable: isReachable)
         if position < firstNumber {

@@ -9,11 +9,11 @@ import TransferOutput
 struct EventStream: Sendable {
     let feed: EventFeed
     let queue: any ControllableQueue
-    /// The number of clients.
+    /// The number of clients that receive events.
     let clients: Locked<Int>
     let limits: WebLimits
 
-    /// The response for a client.
+    /// Returns the response for a client: a stream without an end.
     ///
     /// - Parameter revision: The revision of the last event that the client received; nil for the events after the request.
     /// - Throws: A ``Problem`` if too many clients receive events.
@@ -25,7 +25,7 @@ struct EventStream: Sendable {
             problem.headers = [(name: "Retry-After", value: "5")]
             throw problem
         }
-        // The revision is read before the client gets the headers. All events after the headers must reach the client, even if the server reaches the
+        // Read the revision before the client gets the headers. All events after the headers must reach the client, even if the server reaches the
         // queue only later.
         let start: UInt64? = if let revision { revision } else { await presentRevision() }
         var response = WebResponse(200, "text/event-stream")
@@ -68,7 +68,7 @@ struct EventStream: Sendable {
         }
     }
 
-    /// Sends events from the change log until the feed contains all later events. While the queue can't be reached, waits for it.
+    /// Sends events from the queue's change log until the feed contains all later events. While the queue can't be reached, waits for it.
     ///
     /// - Parameters:
     ///   - revision: The revision of the last event that the client received; nil for none.
@@ -140,11 +140,12 @@ struct EventStream: Sendable {
     }
 }
 
-/// The place of one client among the limited number of clients. Deinitialization frees the place, even if the response was never sent.
+/// One client that counts toward the limit of clients that receive events. Deinitialization ends the count, even if the response was never
+/// sent.
 private final class ClientPlace: Sendable {
     private let clients: Locked<Int>
 
-    /// - Returns: Nil if all places are taken.
+    /// Increments the number of clients; nil if the number has reached the limit.
     init?(_ clients: Locked<Int>, limit: Int) {
         let isFree = clients.withLock { count in
             guard count < limit else { return false }
@@ -169,7 +170,7 @@ private struct EventOutput {
     @concurrent
     mutating func write(_ text: String) async throws { try await writer.write(ByteBuffer(string: text)) }
 
-    /// The event `owner` if the queue has become reachable or unreachable since the last call; otherwise an empty text.
+    /// Returns the event `owner` if the queue has become reachable or unreachable since the last call; otherwise an empty text.
     mutating func ownerText(isReachable: Bool) -> String {
         guard isReachable != wasReachable else { return "" }
         wasReachable = isReachable

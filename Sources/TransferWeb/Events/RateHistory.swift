@@ -12,7 +12,7 @@ actor RateHistory {
         var total: Double { accounts.values.reduce(0, +) }
     }
 
-    /// The number of samples that are kept, and their interval.
+    /// The maximum number of samples, and the interval between two samples.
     static let (count, interval) = (300, Duration.seconds(2))
 
     private var samples: [Sample] = []
@@ -30,6 +30,8 @@ actor RateHistory {
         sessions.reduce(into: [:]) { $0[$1.account, default: 0] += $1.statistics.rate ?? 0 }
     }
 
+    /// Returns the samples that a client does not have yet.
+    ///
     /// - Parameter number: The number of the last sample that the client has; 0 for all samples.
     func json(after number: Int64) -> JSONValue {
         let count = number > last ? samples.count : Int(clamping: last - number)

@@ -16,7 +16,9 @@ actor SnapshotCache {
     /// Makes later requests read again, because the queue changed.
     func invalidate() { generation += 1 }
 
-    /// Returns a recent result for a key, or else the result of `read`. A key always stands for the same type.
+    /// Returns a recent result for a key, or else the result of `read`. All results for one key must have the same type.
+    ///
+    /// - Throws: The error of the read.
     func value<Value: Sendable>(
         for key: String, read: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {

@@ -9,8 +9,8 @@ import Locking
 /// In the names of metrics and labels, an underscore replaces each character other than an ASCII letter or digit. A counter's name ends with
 /// `_total`, and a timer's with `_seconds`.
 public final class PrometheusMetrics: MetricsFactory {
-    /// The maximum number of metrics, where each combination of labels counts. Other metrics are not collected, so an unlimited number of labels
-    /// can't use up the memory.
+    /// The maximum number of metrics. Each combination of labels is a separate metric. Further metrics are not collected, so an unlimited
+    /// number of labels can't use up the memory.
     private static let limit = 10_000
 
     private struct State: Sendable {
@@ -145,7 +145,7 @@ public final class PrometheusMetrics: MetricsFactory {
     }
 }
 
-/// A metric of any kind.
+/// A handler for a metric of any kind.
 private final class MetricHandler: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, TimerHandler {
     let key: PrometheusMetrics.Key
     private let isSummary: Bool

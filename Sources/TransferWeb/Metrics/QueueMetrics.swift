@@ -25,7 +25,7 @@ actor QueueMetrics {
 
     private let queue: any ControllableQueue
     private let registry: PrometheusMetrics
-    /// The accounts and directions whose rate was reported before. Their rate becomes 0 when no such session runs any longer.
+    /// The pairs of an account and a direction whose rate was reported before. Their rate is 0 while no such session runs.
     private var rated: Set<[String]> = []
     private var accounts: Set<String> = []
     /// The gauges, by their names and the values of their labels.

@@ -4,6 +4,7 @@ import TransferKit
 struct AddForm {
     let state: PageState
 
+    /// The markup; nil if there is no account.
     var html: HTML? {
         guard !state.accounts.isEmpty else { return nil }
         return """

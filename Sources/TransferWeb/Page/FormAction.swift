@@ -2,8 +2,8 @@ import Foundation
 import TransferKit
 import TransferOutput
 
-/// An action that the user requests with a form. The fields become the members of a request of the HTTP interface, so the form and the HTTP
-/// interface have the same checks.
+/// An action that the user requests with a form. The fields become the members of a request to the HTTP interface, so both make the same
+/// checks.
 struct FormAction {
     let fields: [(name: String, value: String)]
 
@@ -26,13 +26,15 @@ struct FormAction {
 
     private func value(_ name: String) -> String? { fields.first { $0.name == name }?.value }
 
-    /// A field that the user filled in.
+    /// The value of a field that the user filled in; nil for an empty or missing field.
     private func text(_ name: String) -> String? { value(name).flatMap { $0.isEmpty ? nil : $0 } }
 
     private func replacing(_ action: String) -> [(name: String, value: String)] {
         [(name: "do", value: action)] + fields.filter { $0.name != "do" }
     }
 
+    /// Performs the action.
+    ///
     /// - Throws: A ``Problem``, or an error of the queue.
     func perform(_ api: APIRouter) async throws -> WebResponse {
         switch name {

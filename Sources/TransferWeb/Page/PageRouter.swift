@@ -10,6 +10,8 @@ struct PageRouter: Sendable {
     let feed: EventFeed
     let api: APIRouter
 
+    /// Returns the response to a request of a client with access.
+    ///
     /// - Throws: A ``Problem``, or an error of the queue.
     @concurrent
     func response(to request: WebRequest, _ body: BodyReader, _ client: Admission.Client, _ admission: Admission) async throws
@@ -33,7 +35,7 @@ struct PageRouter: Sendable {
 
     // MARK: Signing in
 
-    /// Signs in a user: exchanges a token for a cookie.
+    /// Signs in a user: exchanges a token for a cookie, and sends the browser to the page.
     @concurrent
     func login(_ request: WebRequest, _ body: BodyReader, _ admission: Admission) async throws -> WebResponse {
         let token: String?
@@ -51,7 +53,7 @@ struct PageRouter: Sendable {
         return response
     }
 
-    /// The page for clients without a token.
+    /// The page for clients without a valid token or cookie.
     static func signIn(_ status: Int, _ message: String? = nil) -> WebResponse {
         let html: HTML = """
             \(PageDocument.head)<body class="sign-in"><main><h1><img src="/icon.svg" alt="" width="28" height="28"> transferq</h1>
@@ -116,7 +118,7 @@ struct PageRouter: Sendable {
             let status = try await queue.status()
             return Overview(status: status, statistics: try await queue.statistics(), accounts: try await queue.accounts())
         }
-        // The order is read first: if it changes in between, a move with the older revision fails instead of using a wrong index.
+        // Read the order first. If it changes in between, a move with the older revision fails instead of using a wrong index.
         let (order, page) = try await api.snapshots.value(for: "page \(filter.key)") { [queue, scanLimit = api.scanLimit] in
             (try await queue.status().orderRevision, try await filter.page(of: queue, scanning: scanLimit))
         }
@@ -164,7 +166,7 @@ struct PageRouter: Sendable {
         }
     }
 
-    /// A page that asks the user to confirm that sessions are removed.
+    /// A page that asks the user to confirm the removal of sessions.
     private static func confirmation(_ action: FormAction) -> WebResponse {
         let html: HTML = """
             \(PageDocument.head)<body class="sign-in"><main><h1>Remove \(Figures.count(action.ids.count, "session"))?</h1>
@@ -183,7 +185,7 @@ struct PageRouter: Sendable {
         return WebRequest.parameters(String(decoding: try await body.read(), as: UTF8.self))
     }
 
-    /// Checks that the form is from this server's page.
+    /// Checks that the form is from this server's page. Throws a ``Problem`` otherwise.
     private static func check(
         _ fields: [(name: String, value: String)], _ client: Admission.Client, _ admission: Admission
     ) throws(Problem) {

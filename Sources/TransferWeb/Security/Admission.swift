@@ -2,9 +2,9 @@ import Crypto
 import Foundation
 import Locking
 
-/// Decides which requests the server answers, and with what access.
+/// Decides which requests the server accepts, and what access they have.
 final class Admission: Sendable {
-    /// How a client proved its access.
+    /// The access of a client, and how the client proved it.
     struct Client: Sendable {
         let access: Access
         /// Whether a browser sent the proof automatically, so that a page of another site could have caused the request.
@@ -30,6 +30,7 @@ final class Admission: Sendable {
         strangers = RequestRate(burst: limits.requestBurst / 4, perSecond: limits.requestsPerSecond / 4)
     }
 
+    /// Sets the port of the running server, which ``cookieName`` contains.
     func setPort(_ value: Int) { port.withLock { $0 = value } }
 
     /// The name of the cookie. Browsers share cookies among the ports of a host, so the name contains the port. Otherwise, another server on this
@@ -39,6 +40,7 @@ final class Admission: Sendable {
     /// Checks the rate of requests, the host and the origin of a request, and finds its client.
     ///
     /// - Returns: The client that sent the request; nil without a valid token or cookie.
+    /// - Throws: A ``Problem`` if the server receives too many requests, or a page of another site may have caused the request.
     func admit(_ request: WebRequest) throws(Problem) -> Client? {
         let client = client(of: request)
         guard (client == nil ? strangers : clients).admit() else {
@@ -80,7 +82,7 @@ final class Admission: Sendable {
         SHA256.hash(data: Data(text.utf8)) == SHA256.hash(data: Data(tokens.formToken(for: access).utf8))
     }
 
-    /// Checks that a client may change the queue.
+    /// Checks that a client may change the queue. Throws a ``Problem`` otherwise.
     func checkChange(by client: Client) throws(Problem) {
         guard client.access == .write else {
             throw Problem(

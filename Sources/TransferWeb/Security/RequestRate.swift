@@ -1,6 +1,6 @@
 import Locking
 
-/// Limits the total number of requests per second from several clients.
+/// Limits the total number of requests per second from several clients. A burst of requests can exceed this rate for a short time.
 final class RequestRate: Sendable {
     private let burst: Double
     private let perSecond: Double

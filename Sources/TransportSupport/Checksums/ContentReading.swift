@@ -17,6 +17,8 @@ extension FileReader {
 
 extension FileWriter {
     /// Reads back a range of the part file. Returns fewer bytes if the file ends early. Blocks.
+    ///
+    /// - Throws: A ``TransferError`` if the file can't be read.
     package func bytes(_ range: Range<Int64>) throws(TransferError) -> [UInt8] {
         do {
             return try descriptor.bytes(range)
@@ -35,7 +37,7 @@ extension WorkerThreads {
     ///
     /// - Parameters:
     ///   - read: Reads a block of at most 1 MiB. Called on these threads.
-    ///   - progress: Called before each block.
+    ///   - progress: Called before each block, on the caller's executor.
     ///   - update: Adds a block to the value. Called on these threads, in order.
     /// - Throws: The error of `read`; `CancellationError` immediately when the task is cancelled.
     package func fold<Value: Sendable>(

@@ -1,6 +1,6 @@
 /// The documentation of one setting of a transport.
 public struct SettingDescription: Hashable, Sendable {
-    /// The name; for a family of settings, the prefix with `NAME`, such as `header.NAME`.
+    /// The name. For a family of settings, whose names have a common prefix, the prefix and `NAME`, such as `header.NAME`.
     public var name: String
 
     /// The valid values, in Markdown.

@@ -93,7 +93,7 @@ extension SettingFormat<[String]> {
         Self("a list, separated by commas", parse: { $0.words }, text: { $0.joined(separator: ",") })
     }
 
-    /// A list with one entry per line and at least one entry. Empty lines are ignored.
+    /// A list with one entry per line and at least one entry. Ignores empty lines.
     ///
     /// - Parameters:
     ///   - expected: The text after "write" in an error.

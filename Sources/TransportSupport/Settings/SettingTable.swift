@@ -28,8 +28,8 @@ package struct SettingTable<Options: Sendable>: Sendable {
 
     /// Reads the settings of an endpoint and of a session. The session's settings take precedence.
     ///
-    /// - Throws: A ``TransferError`` for the first invalid setting. The settings are read in alphabetical order, those of the endpoint
-    ///   first. For an unknown name, the error suggests the nearest names or lists the valid ones.
+    /// - Throws: A ``TransferError`` for the first invalid setting. Reads the settings in alphabetical order, those of the endpoint first.
+    ///   For an unknown name, the error suggests the nearest names or lists the valid ones.
     package func read(_ endpoint: [String: String], session: [String: String] = [:]) throws(TransferError) -> Options {
         var options = standard
         for (name, text) in endpoint.sorted(by: { $0.key < $1.key }) {
@@ -81,7 +81,7 @@ package struct SettingTable<Options: Sendable>: Sendable {
 
 /// One setting of a transport: its documentation, and the conversion between its text and the transport's options.
 package struct Setting<Options: Sendable>: Sendable {
-    /// The name; for a family of settings, the prefix with `NAME`, such as `header.NAME`.
+    /// The name. For a family of settings, whose names have a common prefix, the prefix and `NAME`, such as `header.NAME`.
     package let name: String
     /// The valid values, in Markdown.
     let values: String
@@ -95,7 +95,7 @@ package struct Setting<Options: Sendable>: Sendable {
     let read: @Sendable (_ name: String, _ text: String, inout Options) throws(TransferError) -> Void
     /// Returns the names and texts of this setting for the given options, including defaults.
     let write: @Sendable (Options) -> [String: String]
-    /// The beginning of the names of a family, with the dot; nil for a single setting.
+    /// The common prefix of the names of a family, with the dot; nil for a single setting.
     private let prefix: String?
 
     private init(
@@ -150,11 +150,11 @@ package struct Setting<Options: Sendable>: Sendable {
     /// A family of settings, such as `header.NAME`, for one option with a dictionary. The text after the dot is the key.
     ///
     /// - Parameters:
-    ///   - prefix: The beginning of the names, without the dot.
+    ///   - prefix: The common prefix of the names, without the dot.
     ///   - path: The option.
     ///   - format: The format of a value.
     ///   - values: The valid values, in Markdown.
-    ///   - check: Checks a name without the prefix, and the text of its value.
+    ///   - check: Checks a name without the prefix, and the text of its value. Throws a ``TransferError`` if they are invalid.
     package init<Value>(
         family prefix: String, _ path: any WritableKeyPath<Options, [String: Value]> & Sendable, _ format: SettingFormat<Value>,
         _ values: String, check: @escaping @Sendable (String, String) throws(TransferError) -> Void = { (_, _) throws(TransferError) in }

@@ -3,10 +3,11 @@ public import TransferCore
 
 /// A scripted fault in one attempt; see ``MemoryTransport/faults``.
 public enum MemoryFault: Hashable, Sendable {
-    /// Fails with this error before the first byte.
+    /// The attempt fails with this error before its first byte.
     case fail(TransferError)
 
-    /// Breaks the connection after the attempt has transferred `afterBytes` bytes, usually before a checkpoint covers the last of these bytes.
+    /// The connection breaks after the attempt has transferred `afterBytes` bytes, usually before a checkpoint covers the last of these
+    /// bytes.
     ///
     /// If at most `afterBytes` bytes of an upload remain, all of these bytes arrive, and the remote file is complete, but the response is lost. In a
     /// listing, the connection breaks after `afterBytes` entries, rounded up to a multiple of 100.
@@ -17,7 +18,7 @@ public enum MemoryFault: Hashable, Sendable {
     case forget
 }
 
-/// The pending faults. Each attempt takes the first fault in the list that matches its remote name, if any.
+/// The pending faults. Each attempt or listing removes the first fault that matches its remote name from the list, and simulates it.
 public final class MemoryFaultList: Sendable {
     private let entries = Locked<[(fault: MemoryFault, path: String?)]>([])
 

@@ -13,7 +13,7 @@ struct MemoryStore: Sendable {
     /// A file for downloads.
     struct RemoteFile: Sendable {
         var content: Data
-        /// The version, like an entity tag of a server (RFC 9110, section 8.8.3).
+        /// Identifies the version of the content, like an entity tag (RFC 9110, section 8.8.3).
         var version: String
         var modificationTime: Int64?
         var reportsSize = true

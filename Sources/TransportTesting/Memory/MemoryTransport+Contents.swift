@@ -22,7 +22,7 @@ extension MemoryTransport {
         state.withLock { $0.store.completePaths }
     }
 
-    /// The number of incomplete uploads that were not discarded.
+    /// The number of incomplete uploads at the other end. Uploads that ``discard(_:at:credentials:)`` removed are not included.
     public var partialCount: Int {
         state.withLock { $0.store.uploads.values.count { !$0.isComplete } }
     }

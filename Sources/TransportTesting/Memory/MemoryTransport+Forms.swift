@@ -23,7 +23,7 @@ public struct MemoryForm: Hashable, Sendable {
 }
 
 extension MemoryTransport: FormUploading {
-    /// Accepts all options.
+    /// Does nothing, because the transport accepts all options.
     public func validateForms(with options: AttemptOptions, at endpoint: Endpoint) {}
 
     /// The complete forms, in the order in which they arrived. A form that was sent twice occurs twice.

@@ -49,8 +49,8 @@ public final class MemoryTransport: Transport {
     /// - Parameters:
     ///   - id: The ID in endpoints of this transport.
     ///   - chunkSize: The number of bytes to transfer at a time, at least 1.
-    ///   - chunksPerCheckpoint: The number of chunks between checkpoints, at least 1. Checkpoints are also saved before the first byte of
-    ///     an upload and after the last byte.
+    ///   - chunksPerCheckpoint: The number of steps of `chunkSize` bytes between checkpoints, at least 1. An attempt also saves a
+    ///     checkpoint before the first byte of an upload and after the last byte of a file.
     ///   - acceptedSecret: The value that one of an endpoint's credentials must have; nil to accept any or no credentials.
     public init(id: TransportID = "memory", chunkSize: Int = 64 * 1024, chunksPerCheckpoint: Int = 1, acceptedSecret: String? = nil) {
         self.id = id
@@ -59,7 +59,8 @@ public final class MemoryTransport: Transport {
         self.acceptedSecret = acceptedSecret.map(Secret.init)
     }
 
-    /// Transfers one file or form in chunks on the caller's executor. Reads and writes local files on separate threads, which may block.
+    /// Transfers one file or form, at most `chunkSize` bytes at a time, on the caller's executor. Reads and writes local files on separate
+    /// threads, which may block.
     ///
     /// - Throws: A ``/TransferCore/TransferError`` for scripted faults, a missing or changed source, a missing or changed remote file, a
     ///   destination that can't be written, a refusing host, or a rejected credential; `CancellationError`; errors of the reporter and of
@@ -90,7 +91,7 @@ public final class MemoryTransport: Transport {
         }
     }
 
-    /// Only records the call, because this transport has nothing to release.
+    /// Sets ``isShutDown``. This transport has nothing to release.
     public func shutdown() async {
         state.withLock { $0.isShutDown = true }
     }

@@ -45,7 +45,7 @@ struct SourceReader: Sendable {
         }
     }
 
-    /// Checks that the open file still has the recorded identity. Growing sources are not checked.
+    /// Checks that the open file still has the recorded identity. Does not check a growing source.
     func verifyUnchanged() async throws {
         try await Self.onQueue { [descriptor, source] in try Self.compare(descriptor, with: source) }
     }

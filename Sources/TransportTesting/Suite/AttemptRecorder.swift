@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Records the reports of an attempt. Can limit the number of bytes that the attempt may move, so that the attempt waits.
+/// Stores the reports of an attempt. Can limit the number of bytes that the attempt may move, so that the attempt waits at this number.
 final class AttemptRecorder: Sendable {
     struct Progress: Sendable {
         let sent: Int64
@@ -25,7 +25,7 @@ final class AttemptRecorder: Sendable {
 
     /// - Parameters:
     ///   - allowance: The number of bytes that the attempt may move before ``allowAll()``; nil for any number.
-    ///   - onSave: Called with each checkpoint, before the checkpoint counts as saved.
+    ///   - onSave: Called with each checkpoint, before ``checkpoints`` contains the checkpoint.
     ///   - onProgress: Called with each report of progress.
     init(
         allowance: Int? = nil, onSave: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in },

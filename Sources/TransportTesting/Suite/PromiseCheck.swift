@@ -72,7 +72,9 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         return RunningAttempt(task: Task { try await transport.perform(attempt, reporting: recorder.reporter) })
     }
 
-    /// Runs an attempt that must fail with a `TransferError`.
+    /// Runs an attempt that must fail with a `TransferError`, and returns the error.
+    ///
+    /// - Throws: A violation if the attempt returns a receipt or throws an error of another type.
     func failure(_ situation: String, _ body: () async throws -> TransferReceipt) async throws -> TransferError {
         do {
             _ = try await body()
@@ -82,7 +84,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         throw violation("\(situation), the attempt returned a receipt.")
     }
 
-    /// Returns the error that an attempt threw as a `TransferError`.
+    /// Returns the error of an attempt as a `TransferError`.
     ///
     /// - Throws: A violation if the attempt threw an error of another type.
     @discardableResult

@@ -8,7 +8,7 @@ enum BodySource {
     /// The sources that have unread bytes, in order.
     case sequence([BodySource])
 
-    /// Returns the number of bytes that can be read now, at most `limit`.
+    /// Returns the number of bytes that can be read now, at most `limit`, or the reason why none can be read.
     func availability(upTo limit: Int) -> StreamBody.Availability {
         switch self {
         case .none: return .end
@@ -55,7 +55,7 @@ enum BodySource {
         }
     }
 
-    /// Passes a chunk from a reader thread to the ``FileBody`` that requested it. In a sequence, only the first source requests chunks.
+    /// Passes a filled buffer from a reader thread to the ``FileBody`` that requested it. In a sequence, only the first source requests buffers.
     func receive(_ chunk: FileReadBuffer) {
         switch self {
         case .file(let body): body.receive(chunk)

@@ -7,7 +7,7 @@ struct BodyThreads {
     let readers: ReaderThreads
     /// The shared writer threads, for downloads whose caller provides no writer threads.
     let writers: WorkerThreads
-    /// The extra chunks that the downloads of the loop share, in addition to the two chunks that each download always has.
+    /// The extra buffers that the downloads of the loop share, in addition to the two buffers that each download always has.
     private let extraChunks = ChunkAllowance()
 
     init(mailbox: LoopMailbox, readers: ReaderThreads, writers: WorkerThreads) {
@@ -17,12 +17,14 @@ struct BodyThreads {
     }
 
     /// Creates the source of a request's body.
+    ///
+    /// - Throws: An error of the kind ``CurlEngineError/Kind/invalidRequest`` if another request has already used the body's stream.
     func source(_ pending: PendingRequest) throws(CurlEngineError) -> BodySource {
         try source(pending.request.body, of: pending.id, observedBy: pending.request.observeBody)
     }
 
     /// - Parameter observe: Called on reader threads with the bytes of file bodies. If `observe` is set, reader threads read even the cached bytes,
-    ///   so that `observe` sees every byte.
+    ///   so that `observe` receives every byte.
     private func source(
         _ body: HTTPBody, of id: PendingRequest.ID, observedBy observe: (@Sendable (RawSpan) -> Void)?
     ) throws(CurlEngineError) -> BodySource {
@@ -59,7 +61,7 @@ struct BodyThreads {
         }
     }
 
-    /// Writes the queued chunks on a writer thread. While chunks remain, requests a writer thread again.
+    /// Writes the queued buffers on a writer thread. While buffers remain, requests a writer thread again.
     private static func write(
         _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, notifyLoop: @escaping @Sendable () -> Void
     ) throws(TransferError) {

@@ -9,14 +9,14 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A buffer for one chunk of a file, at most 256 KiB. A reader thread fills the buffer.
+/// A buffer that a reader thread fills with at most 256 KiB of a file.
 struct FileReadBuffer: Sendable {
-    /// The position of the chunk in the file.
+    /// The position in the file, in bytes, of the first byte to read.
     var offset: Int64
     let storage: TransferBuffer
     /// The maximum number of bytes to read.
     let limit: Int
-    /// The number of bytes that were read into the storage.
+    /// The number of bytes that the reader thread read into the storage; 0 at the end of the file.
     var count = 0
     /// The error number of a failed read, or 0.
     var errorNumber: CInt = 0
@@ -28,23 +28,22 @@ final class FileBody {
     /// The result of a read.
     enum Read {
         case bytes(Int)
-        /// A reader thread is reading a chunk. When the chunk has been read, the loop passes it to ``receive(_:)``.
+        /// A reader thread is filling a buffer. The loop then passes the buffer to ``receive(_:)``.
         case later
         case failed(TransferError)
     }
 
-    /// The size of a chunk in bytes, small enough for many concurrent transfers.
+    /// The size of a buffer in bytes, small enough for many concurrent transfers.
     private static let chunkSize = 256 * 1024
-    /// The number of bytes that the system should read ahead after each chunk of a reader thread.
+    /// The number of bytes that the system should read ahead after each read of a reader thread.
     private static let readAheadSize = 8 * 1024 * 1024
 
     private let file: FileReader
     private var position: Int64
     private let end: Int64
-    /// Reads a chunk on a reader thread and sends it back to the loop.
+    /// Fills a buffer on a reader thread and sends it back to the loop. Throws if no reader thread can start.
     private let readOnThread: (FileReadBuffer) throws(TransferError) -> Void
-    /// The chunks from reader threads that still have bytes for libcurl, in file order. libcurl has already received the bytes before
-    /// `position`.
+    /// The filled buffers that still have bytes for libcurl, in file order. libcurl has already received the bytes before `position`.
     private var delivered: [FileReadBuffer] = []
     private var spare: TransferBuffer?
     private var isReadingOnThread = false
@@ -64,13 +63,13 @@ final class FileBody {
 
     var remaining: Int64 { end - position }
 
-    /// Fills as much of a buffer as possible without waiting. The buffer must not be larger than ``remaining``.
+    /// Copies available bytes into libcurl's buffer, without waiting for the disk. The buffer must not be larger than ``remaining``.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
         if let chunk = delivered.first {
             if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
             guard chunk.count > 0 else { return .failed(file.endedEarly(at: position)) }
             let count = unsafe copyBytes(from: chunk, into: buffer)
-            // Without cached reads, a reader thread reads one chunk ahead, so that libcurl rarely waits for the disk.
+            // Without cached reads, a reader thread fills one buffer in advance, so that libcurl rarely waits for the disk.
             if !canReadCached, delivered.count < 2 {
                 do { try readNext() } catch { return .failed(error) }
             }
@@ -82,13 +81,15 @@ final class FileBody {
         return .later
     }
 
-    /// Stores a chunk from a reader thread.
+    /// Stores a filled buffer from a reader thread.
     func receive(_ chunk: FileReadBuffer) {
         isReadingOnThread = false
         delivered.append(chunk)
     }
 
-    /// Copies bytes of a delivered chunk into the buffer, and drops the chunk when libcurl has received all of it.
+    /// Copies bytes of a filled buffer into libcurl's buffer. Keeps the filled buffer for reuse when libcurl has received all of its bytes.
+    ///
+    /// - Returns: The number of copied bytes.
     private func copyBytes(from chunk: FileReadBuffer, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let start = Int(position - chunk.offset)
         let count = min(buffer.count, chunk.count - start)
@@ -98,6 +99,7 @@ final class FileBody {
         return count
     }
 
+    /// Reads from the page cache; returns nil if that is not possible without waiting for the disk.
     private func readCached(into buffer: UnsafeMutableRawBufferPointer) -> Read? {
         #if os(Linux)
             let count = unsafe ccurl_read_cached(file.descriptor.rawValue, buffer.baseAddress, buffer.count, off_t(position))
@@ -114,7 +116,7 @@ final class FileBody {
         return nil
     }
 
-    /// Requests the next chunk from a reader thread. Does nothing if a reader thread already reads for this body, no bytes remain, or the
+    /// Requests the next buffer from a reader thread. Does nothing if a reader thread already reads for this body, no bytes remain, or the
     /// last read failed or reached the end of the file.
     private func readNext() throws(TransferError) {
         let offset = delivered.last.map { $0.offset + Int64($0.count) } ?? position
@@ -126,7 +128,7 @@ final class FileBody {
         try readOnThread(FileReadBuffer(offset: offset, storage: storage, limit: limit))
     }
 
-    /// Fills a chunk from the disk, and passes the bytes that were read to the observer. Called on a reader thread, because it blocks.
+    /// Fills a buffer from the disk, and passes its bytes to the observer. Called on a reader thread, because it blocks.
     static func fill(_ chunk: FileReadBuffer, from file: FileReader, observedBy observe: (@Sendable (RawSpan) -> Void)?) -> FileReadBuffer {
         var chunk = chunk
         let bytes = unsafe chunk.storage.bytes
@@ -138,7 +140,7 @@ final class FileBody {
         chunk.count = max(0, count)
         if chunk.count > 0 { observe?(unsafe UnsafeRawBufferPointer(rebasing: bytes[..<chunk.count]).bytes) }
         #if os(Linux)
-            // This is only advice, so a failure is harmless.
+            // Asks the system to read ahead. This is only advice, so a failure is harmless.
             _ = posix_fadvise(file.descriptor.rawValue, off_t(chunk.offset + Int64(chunk.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)
         #endif
         return chunk

@@ -80,7 +80,7 @@ package final class HTTPBodyStream: Sendable {
         end { $0.isFinished = true }
     }
 
-    /// Ends the request with an error because the body can't be completed. Can be called from any thread.
+    /// Ends the request because the body can't be completed: the request throws `error`. Can be called from any thread.
     package func fail(_ error: any Error) {
         end { $0.failure = error }
     }
@@ -102,7 +102,7 @@ package final class HTTPBodyStream: Sendable {
 }
 
 extension HTTPBodyStream {
-    /// Binds the stream to a request.
+    /// Binds the stream to a request. A stream serves only one request.
     ///
     /// - Parameter wake: Called when bytes arrive or the body ends, if ``take()`` found no bytes before. May be called from any thread.
     /// - Returns: False if the stream already belongs to a request; otherwise true.
@@ -115,7 +115,7 @@ extension HTTPBodyStream {
         }
     }
 
-    /// Removes and returns all bytes of the stream, and resumes the writers.
+    /// Removes and returns all bytes of the stream, and resumes the callers of ``write(_:)``. Returns the reason if there are no bytes.
     func take() -> Supply {
         let (supply, writers) = state.withLock { state -> (Supply, [CheckedContinuation<Void, any Error>]) in
             if let failure = state.failure { return (.failed(failure), []) }
@@ -135,7 +135,7 @@ extension HTTPBodyStream {
         return supply
     }
 
-    /// Resumes the writers with an error because the request has ended.
+    /// Drops all bytes, and resumes the callers of ``write(_:)`` with an error, because the request has ended.
     func abandon() {
         let writers = state.withLock { state in
             defer {

@@ -11,16 +11,16 @@ final class StreamBody {
 
     private let stream: HTTPBodyStream
     private var chunks: [[UInt8]] = []
-    /// The index of the first chunk with unread bytes.
+    /// The index of the first array with unread bytes.
     private var chunkIndex = 0
-    /// The position of the first unread byte in that chunk.
+    /// The position of the first unread byte in that array.
     private var position = 0
 
     init(_ stream: HTTPBodyStream) {
         self.stream = stream
     }
 
-    /// Returns the number of unread bytes in the first unread chunk, or the reason why there are none. Does not wait.
+    /// Returns the number of unread bytes in the first array that has any, or the reason why there are none. Does not wait.
     func availability() -> Availability {
         if chunkIndex < chunks.count { return .bytes(chunks[chunkIndex].count - position) }
         switch stream.take() {
@@ -41,7 +41,7 @@ final class StreamBody {
         }
         position += buffer.count
         guard position == chunks[chunkIndex].count else { return }
-        // Frees the chunk: all its bytes have been copied.
+        // Frees the array, because all its bytes were copied.
         chunks[chunkIndex] = []
         chunkIndex += 1
         position = 0

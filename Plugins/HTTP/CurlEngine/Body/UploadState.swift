@@ -5,7 +5,7 @@ struct UploadState {
     /// The result of ``read(into:)``.
     enum Read {
         case bytes(Int)
-        /// No bytes are available or allowed now, so the transfer pauses.
+        /// No bytes are available, or the rate limits allow none now. The transfer pauses.
         case pause
         case failed(any Error)
     }
@@ -29,6 +29,7 @@ struct UploadState {
     /// The time at which to consult the rate limits again; nil unless the rate limits pause the transfer.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
+    /// Copies the next bytes of the body into libcurl's buffer, as far as they are available and the rate limits allow them.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
         let wanted: Int
         switch source.availability(upTo: buffer.count) {

@@ -4,9 +4,9 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The loop that runs libcurl on a dedicated thread. It executes commands, moves bytes, and waits for sockets.
+/// The loop that runs libcurl on its own thread. The loop executes commands, moves bytes, and waits for sockets.
 ///
-/// It is created on that thread and used only there, so its properties need no lock.
+/// The loop is created on that thread and used only there, so its properties need no lock.
 @safe final class CurlLoop {
     private let multi: UnsafeMutableRawPointer
     private let mailbox: LoopMailbox
@@ -25,10 +25,13 @@ import TransportSupport
     /// The interval, in milliseconds, at which the loop checks the progress of writes that do not wake it.
     private static let progressInterval: CInt = 50
 
-    /// Initializes libcurl once for the process. Repeated calls do nothing (curl_global_init(3)).
+    /// Whether libcurl is ready. The first use of this property initializes libcurl, which has no effect if other code of the process has already
+    /// initialized it (curl_global_init(3)).
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// Starts a thread with a loop on it.
+    /// Starts a thread with a loop on it, and returns the mailbox of the loop.
+    ///
+    /// - Throws: An error of the kind ``CurlEngineError/Kind/outOfResources`` if libcurl or the thread can't start.
     static func start(_ configuration: CurlEngine.Configuration, readers: ReaderThreads) throws(CurlEngineError) -> LoopMailbox {
         guard isLibraryReady, let multi = unsafe curl_multi_init() else {
             throw CurlEngineError(.outOfResources, "Cannot set up libcurl: this machine is out of memory or file descriptors.")
@@ -147,7 +150,7 @@ import TransportSupport
     }
 
     private func release(_ handle: EasyHandle, _ pool: ConnectionPool, isClean: Bool) {
-        // The handle must be given back first, because its reset detaches it from the pool.
+        // Gives the handle back first, because the handle's reset detaches it from the pool.
         handles.giveBack(handle, isClean: isClean)
         pools.giveBack(pool)
     }
@@ -206,7 +209,7 @@ import TransportSupport
             var context: UnsafeMutableRawPointer?
             unsafe ccurl_getinfo_pointer(message.pointee.easy_handle, CURLINFO_PRIVATE, &context)
             guard let id = unsafe Transfer.from(context)?.pending.id, let transfer = transfers.removeValue(forKey: id) else { continue }
-            // The socket must be duplicated first, because removing the handle closes the original.
+            // Duplicates a socket first, because removing the handle closes the original.
             let result = transfer.pending.isSocket ? transfer.result(code) : nil
             unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
             if let result { complete(transfer, result) } else { finish(transfer, code) }
@@ -225,6 +228,7 @@ import TransportSupport
         complete(transfer, transfer.result(code))
     }
 
+    /// Fails all requests, and frees the loop's resources.
     private func end() {
         for command in mailbox.close() {
             if case .start(let pending) = command { waiting.append(pending) }

@@ -30,7 +30,7 @@ import CCurl
     /// Resets the handle for the next transfer.
     func reset() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_SHARE, nil)
-        // Frees the upload buffer. Each transfer with a body sets its own size.
+        // Makes libcurl free the upload buffer. Each transfer with a body sets its own size.
         set(CURLOPT_UPLOAD_BUFFERSIZE, 16 * 1024)
         unsafe curl_easy_reset(pointer)
         unsafe errorText[0] = 0

@@ -6,12 +6,12 @@ import TransferCore
 enum LoopCommand: Sendable {
     case start(PendingRequest)
     case cancel(PendingRequest.ID)
-    /// A reader thread has read a chunk of a file in the request's body, or failed to read it.
+    /// A reader thread has filled a buffer with bytes of a file in the request's body, or failed to read them.
     case uploadChunkRead(PendingRequest.ID, FileReadBuffer)
     /// The ``HTTPBodyStream`` of the request's body has more bytes, or has ended.
     case uploadStreamGrew(PendingRequest.ID)
-    /// A writer thread has written so many chunks of the response's body that at most the requested number remain unwritten, or it failed
-    /// to write one.
+    /// A writer thread has written buffers of the response's body until at most the requested number remained unwritten
+    /// (``WriteQueue/requestNotification(atUnwritten:)``), or a write failed.
     case downloadWritten(PendingRequest.ID)
     /// Ends all requests and the loop.
     case stop

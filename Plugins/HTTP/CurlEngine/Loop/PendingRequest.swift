@@ -55,7 +55,7 @@ struct PendingRequest: Sendable {
         if case .socket = purpose { true } else { false }
     }
 
-    /// Passes the result to the caller. Called once.
+    /// Passes the result to the caller. Before that, ends the request's body stream and frees the request's lane. Called once.
     func complete(_ result: Result<Outcome, any Error>) {
         if case .stream(let stream, length: _) = request.body { stream.abandon() }
         lane?.lane.giveBack()

@@ -105,6 +105,8 @@ extension Transfer {
     }
 
     /// Adds the trailers to a list that libcurl frees (CURLOPT_TRAILERFUNCTION(3)).
+    ///
+    /// - Returns: Whether to continue; false ends the transfer.
     private func appendTrailers(to list: inout UnsafeMutablePointer<curl_slist>?) -> Bool {
         do {
             let trailers = try pending.request.trailers?() ?? HTTPHeaders()

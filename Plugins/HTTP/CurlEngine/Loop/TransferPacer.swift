@@ -36,6 +36,9 @@ struct TransferPacer {
         credit -= count
     }
 
+    /// Requests at most `limit` bytes from the rate limits.
+    ///
+    /// - Returns: The number of newly allowed bytes.
     @discardableResult
     private mutating func requestCredit(upTo limit: Int) -> Int {
         guard let granted = allowance?(limit) else { return 0 }

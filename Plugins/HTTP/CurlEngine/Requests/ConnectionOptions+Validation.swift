@@ -8,6 +8,8 @@ import TransferCore
 
 extension ConnectionOptions {
     /// Rejects values that libcurl would silently misinterpret.
+    ///
+    /// - Throws: An error of the kind ``CurlEngineError/Kind/invalidRequest`` that names the option.
     package func validate() throws(CurlEngineError) {
         for key in pinnedPublicKeys {
             guard key.utf8.count == 44, key.hasSuffix("="), key.utf8.allSatisfy(isBase64Byte) else {

@@ -15,7 +15,8 @@ extension HTTPHeaders {
     }
 }
 
-/// Parses the only date format that servers may send, for example `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+/// Returns the seconds since 1970 of a date in the only format that servers may send, for example `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110,
+/// section 5.6.7); nil if the text has another format, or a year before 1970.
 package func secondsSince1970(ofHTTPDate text: String) -> Int? {
     let parts = text.split(whereSeparator: { $0 == " " || $0 == ":" })
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]

@@ -13,7 +13,7 @@ public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictio
     /// Creates an empty list.
     public init() {}
 
-    /// Creates a list of names and values.
+    /// Creates a list from names and values. A name can occur more than once.
     public init(dictionaryLiteral elements: (String, String)...) {
         fields = elements.map { Field(name: $0.0, value: $0.1) }
     }

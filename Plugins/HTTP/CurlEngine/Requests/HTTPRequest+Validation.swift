@@ -1,5 +1,7 @@
 extension HTTPRequest {
     /// Rejects requests that can't be sent, and values that could insert another header or request into the connection.
+    ///
+    /// - Throws: An error of the kind ``CurlEngineError/Kind/invalidRequest``.
     func validate() throws(CurlEngineError) {
         guard !method.isEmpty, method.utf8.allSatisfy(isTokenByte) else {
             throw CurlEngineError(.invalidRequest, "The HTTP method is empty or contains an invalid character.")
@@ -53,7 +55,7 @@ extension HTTPHeaders {
     }
 }
 
-/// Whether a byte can occur in a token (RFC 9110, section 5.6.2).
+/// Returns whether a byte can occur in a token, such as a method or a header name (RFC 9110, section 5.6.2).
 private func isTokenByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true

@@ -32,9 +32,9 @@ package struct HTTPRequest: Sendable {
     /// request.
     package var trailers: (@Sendable () throws -> HTTPHeaders)?
 
-    /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called for each chunk in order, on
-    /// a reader thread, so it does not delay other transfers. The function receives all bytes before the engine sends the end of the body.
-    /// If the request ends early, the function may have received unsent bytes.
+    /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called on reader threads, so it
+    /// does not delay other transfers. One call follows the other, in file order. The function receives all bytes before the engine sends
+    /// the end of the body. If the request ends early, the function may have received unsent bytes.
     package var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
     /// Observes interim responses (1xx), such as 103 or 104, except 100 (Continue) and 101 (Switching Protocols). Called on the engine's

@@ -1,7 +1,7 @@
-/// Receives the body of a response in chunks. See ``CurlEngine/download(_:into:writingOn:pacing:progress:)``.
+/// Receives the body of a response, as it arrives. See ``CurlEngine/download(_:into:writingOn:pacing:progress:)``.
 package protocol HTTPResponseSink: Sendable {
     /// Decides from the status and the headers of the final response whether to receive its body. Called at most once, before any byte of the body,
-    /// on the engine's thread. Must not block.
+    /// on a thread of the engine. Must not block.
     ///
     /// - Returns: Whether to write the body. If not, the engine keeps up to ``CurlEngine/Configuration/maximumResponseBody`` bytes of the body in
     ///   memory, for use in an error message.
@@ -14,9 +14,10 @@ package protocol HTTPResponseSink: Sendable {
     /// - Throws: Any error. It ends the request.
     func write(_ bytes: RawSpan) throws
 
-    /// The file offset of the next bytes; 0, the default, if the offset does not matter. For a download with a dedicated thread, the engine
-    /// uses it to end chunks at page boundaries, and reads it before each chunk, on the same thread as ``write(_:)``. For other downloads,
-    /// the engine does not read it.
+    /// The file offset, in bytes, of the next bytes; 0, the default, if the offset does not matter.
+    ///
+    /// For a download with a dedicated thread, the engine reads this property before it collects the bytes of a write, on the same thread as
+    /// ``write(_:)``. Full writes then end at offsets that are multiples of 256 KiB. For other downloads, the engine does not read it.
     var offset: Int64 { get }
 }
 

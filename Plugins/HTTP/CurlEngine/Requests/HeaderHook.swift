@@ -7,8 +7,8 @@ public struct RequestInfo: Sendable {
     public enum Reason: Hashable, Sendable {
         /// A request is about to be sent.
         case request
-        /// The server responded with 401 or 403. Replace the rejected headers, for example with a new token. The request is then sent once
-        /// more.
+        /// The server responded with 401 or 403. Replace the rejected headers, for example with a new token. The transport then sends the
+        /// request once more.
         case rejected
     }
 
@@ -22,9 +22,9 @@ public struct RequestInfo: Sendable {
     public var endpoint: String
     /// The ID of the session that the file belongs to; empty for requests outside a session, such as the removal of an upload.
     public var session: String
-    /// The position of the item in its session, counted from 0.
+    /// The position of the item or file in its session, counted from 0; 0 for requests outside a session.
     public var item: Int64
-    /// The app's context for the session, as JSON.
+    /// The app's context for the session, as JSON; nil if the session has none.
     public var context: Data?
     /// The number of the attempt for the file, counted from 1.
     public var attempt: Int

@@ -18,7 +18,7 @@ final class DownloadLane: Sendable {
         /// Whether the caller no longer waits for the download.
         var isOver: Bool { state.withLock { $0.end != nil } }
 
-        /// Marks the start of a write by the sink.
+        /// Marks the start of a write by the sink. Call ``endWriting()`` after the write.
         ///
         /// - Throws: The reason why the caller stopped waiting, if it no longer waits.
         func beginWriting() throws {

@@ -1,17 +1,17 @@
 import CCurl
 import TransferCore
 
-/// A chunk of a response's body: a buffer that moves between the loop and the sink.
+/// A buffer with bytes of a response's body. It moves between the loop and the sink.
 struct WriteBuffer: Sendable {
     let storage: TransferBuffer
-    /// The number of bytes in the storage that belong to the chunk.
+    /// The number of bytes of the body in the storage.
     var count = 0
     /// The sink's error; nil if the write succeeded.
     var failure: (any Error)?
 }
 
 /// Passes the body of a response to a sink. With a lane (``DownloadLane``), writes on the loop's own thread. Otherwise, a writer thread
-/// writes chunks while the loop gathers the next chunks, so both threads work at the same time. Used only on the thread of ``CurlLoop``.
+/// writes full buffers while the loop fills the next ones, so both threads work at the same time. Used only on the thread of ``CurlLoop``.
 struct DownloadState {
     /// Whether the bytes that libcurl offered were accepted.
     enum OfferResult {
@@ -21,11 +21,13 @@ struct DownloadState {
         case failed(any Error)
     }
 
+    /// The size of a buffer in bytes.
     private static let chunkSize = 256 * 1024
-    /// The time after which gathered bytes are written on a lane, even if they do not fill a chunk.
+    /// The time after which a lane writes the bytes that it has gathered, even if they do not fill a buffer.
     private static let maximumGatheringTime = Duration.milliseconds(50)
-    /// The number of chunks that each transfer can always allocate: one to gather and one to write.
+    /// The number of buffers that each transfer can always allocate: one to fill and one to write.
     private static let ownChunks = 2
+    /// The maximum number of buffers of one transfer.
     private static let maximumChunks = 8
     /// The maximum number of bytes that libcurl offers in one call (CURLOPT_WRITEFUNCTION(3)).
     private static let maximumOffer = Int(CURL_MAX_WRITE_SIZE)
@@ -34,26 +36,29 @@ struct DownloadState {
     /// The download's use of a lane; nil without a lane.
     private let turn: DownloadLane.Turn?
     private let queue = WriteQueue()
-    /// Requests a writer thread for the chunks in the queue.
+    /// Requests a writer thread for the buffers in the queue.
     private let writeElsewhere: (WriteQueue) throws(TransferError) -> Void
     private let extraChunks: ChunkAllowance
     private var pace: TransferPacer
     private let progress: (@Sendable (Int64) -> Void)?
+    /// The buffer that the loop fills; nil if there is none.
     private var gathering: WriteBuffer?
-    /// On a lane, the size limit of the current chunk. The limit makes chunks end at file offsets that are multiples of `chunkSize`,
-    /// because the system writes whole pages faster.
+    /// On a lane, the number of bytes to gather before the next write. With this limit, writes end at file offsets that are multiples of
+    /// `chunkSize`, because the system writes whole pages faster.
     private var laneLimit = 0
     /// On a lane, the time of the last write.
     private var wroteAt = ContinuousClock.now
     private var spares: [TransferBuffer] = []
-    /// The number of allocated chunks.
+    /// The number of allocated buffers.
     private var chunks = 0
-    /// The number of chunks that were passed to the writer thread and have not been collected yet.
+    /// The number of buffers that were passed to a writer thread and have not come back yet.
     private var writing = 0
+    /// The number of bytes that the sink has written.
     private var written: Int64 = 0
+    /// The last value that was passed to `progress`.
     private var reported: Int64 = 0
     private(set) var isPaused = false
-    /// Whether the transfer is paused because no chunk is free.
+    /// Whether the transfer is paused because no buffer is free.
     private(set) var isStarved = false
     /// Whether the sink accepts the body; nil until the sink has decided.
     private(set) var isAccepted: Bool?
@@ -74,7 +79,7 @@ struct DownloadState {
     /// The time at which to consult the rate limits again; nil unless the rate limits pause the transfer.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
-    /// Whether chunks must be collected or written soon, even if no command wakes the loop.
+    /// Whether the loop must soon take back or write buffers, even if no command wakes it.
     var isWriting: Bool { writing > 0 || turn != nil && gathering?.count ?? 0 > 0 }
 
     /// Whether the sink has written all bytes that arrived so far.
@@ -85,6 +90,7 @@ struct DownloadState {
         if isAccepted == nil { isAccepted = try sink.accepts(head) }
     }
 
+    /// Takes bytes of the body from libcurl, either all of them or none.
     mutating func accept(_ bytes: UnsafeRawBufferPointer) -> OfferResult {
         if let turn { return unsafe gather(bytes, turn) }
         guard let chunk = gathering ?? makeChunk() else {
@@ -110,7 +116,7 @@ struct DownloadState {
         return .accepted
     }
 
-    /// Gathers bytes, and writes each full chunk on this thread.
+    /// Gathers bytes in a buffer, and writes each full buffer on this thread.
     private mutating func gather(_ bytes: UnsafeRawBufferPointer, _ turn: DownloadLane.Turn) -> OfferResult {
         guard pace.cover(bytes.count) else {
             isPaused = true
@@ -137,6 +143,7 @@ struct DownloadState {
         return .accepted
     }
 
+    /// Writes the gathered bytes on this thread.
     private mutating func writeGathered(_ turn: DownloadLane.Turn) throws {
         wroteAt = .now
         guard let chunk = gathering, chunk.count > 0 else { return }
@@ -147,10 +154,10 @@ struct DownloadState {
         gathering?.count = 0
     }
 
-    /// Collects written chunks, and passes the gathered chunk to the writer if the writer is idle. Called when libcurl has no more bytes
-    /// for now, which keeps writes large.
+    /// Takes back written buffers, and passes the gathered bytes to a writer thread if none is writing. On a lane, writes the gathered bytes
+    /// if they have waited long enough. Called when libcurl has no more bytes for now, which keeps writes large.
     ///
-    /// - Parameter isEnd: Whether the body is complete. The loop is then notified when all bytes are written.
+    /// - Parameter isEnd: Whether the body is complete. The loop then receives a notification when all bytes are written.
     /// - Throws: The sink's error; a `TransferError` if no writer thread can start; or, on a lane, the reason why the caller stopped waiting.
     mutating func advance(isEnd: Bool = false) throws {
         // Limits the delay of bytes that arrive slowly.
@@ -164,7 +171,7 @@ struct DownloadState {
                 spares.append(chunk.storage)
             }
             if isEnd || writing == 0 { try handOver() }
-            // Requests a notification only after half of the chunks are written, because one notification for each chunk would be slower.
+            // Requests a notification only after half of the buffers are written, because one notification for each buffer would be slower.
             let least = isEnd ? 0 : chunks / 2
             if writing <= least { isStarved = false }
             hasChanged = (isEnd || isStarved) && writing > least && queue.requestNotification(atUnwritten: least)
@@ -186,6 +193,7 @@ struct DownloadState {
         pace.resumesAt = nil
     }
 
+    /// Returns a free buffer; nil if the transfer must wait for one.
     private mutating func makeChunk() -> WriteBuffer? {
         if let storage = spares.popLast() { return WriteBuffer(storage: storage) }
         if chunks >= Self.ownChunks {
@@ -196,6 +204,7 @@ struct DownloadState {
         return WriteBuffer(storage: TransferBuffer(count: Self.chunkSize))
     }
 
+    /// Passes the gathered bytes to a writer thread.
     private mutating func handOver() throws(TransferError) {
         guard let chunk = gathering, chunk.count > 0 else { return }
         gathering = nil
@@ -203,7 +212,9 @@ struct DownloadState {
         if queue.append(chunk) { try writeElsewhere(queue) }
     }
 
-    /// Writes a chunk to the sink. Called on a writer thread.
+    /// Writes a buffer to the sink. Called on a writer thread.
+    ///
+    /// - Returns: The buffer, with the sink's error if the write failed.
     static func write(_ chunk: WriteBuffer, to sink: any HTTPResponseSink) -> WriteBuffer {
         var chunk = chunk
         do {

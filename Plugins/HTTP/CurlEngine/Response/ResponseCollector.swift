@@ -20,7 +20,7 @@ struct ResponseCollector {
     /// Adds one header line. libcurl also passes the headers of interim responses, and trailers. The headers of each response replace those of
     /// the previous one. Trailers are ignored.
     ///
-    /// - Returns: Whether the response is within the limit.
+    /// - Returns: Whether the headers and trailers of the response are within the size limit.
     mutating func addHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
         isEmpty = false
         if !isFinal, unsafe line.starts(with: "HTTP/".utf8) {
@@ -38,7 +38,7 @@ struct ResponseCollector {
 
     /// Adds bytes of the body.
     ///
-    /// - Returns: Whether all bytes were within the limit.
+    /// - Returns: Whether the whole body so far is within the size limit.
     mutating func addBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let room = maximumBody - body.count
         unsafe body.append(contentsOf: bytes.prefix(room))

@@ -1,25 +1,28 @@
 import Locking
 import TransferCore
 
-/// A first-in, first-out queue of chunks of a response's body. The loop's thread adds chunks, and one writer thread at a time writes them to the
-/// sink.
+/// A first-in, first-out queue of buffers with bytes of a response's body. The loop's thread adds buffers, and one writer thread at a time writes
+/// them to the sink.
 final class WriteQueue: Sendable {
     private struct State {
         var chunks: [WriteBuffer] = []
-        /// The written and failed chunks that the loop has not collected yet.
+        /// The buffers that were written, or whose write failed, and that the loop has not taken back yet.
         var written: [WriteBuffer] = []
-        /// The number of unwritten chunks, including the one being written.
+        /// The number of unwritten buffers, including the one being written.
         var unwritten = 0
-        /// The number of unwritten chunks at which to notify the loop; nil if no notification is requested.
+        /// The number of unwritten buffers at which to notify the loop; nil if no notification is requested.
         var notifiesAt: Int?
         /// Whether a writer thread serves the queue or has been requested.
         var isServed = false
         var isClosed = false
     }
 
+    /// The maximum number of buffers that a writer thread writes before other downloads can use it.
     private static let maximumChunksPerRun = 16
     private let state = Locked(State())
 
+    /// Adds a buffer.
+    ///
     /// - Returns: Whether the caller must request a writer thread.
     func append(_ chunk: WriteBuffer) -> Bool {
         state.withLock { state in
@@ -30,7 +33,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Drops the chunks that have not been written yet. Later chunks are never written.
+    /// Drops the buffers that have not been written yet. The queue then writes no buffers.
     func close() {
         state.withLock { state in
             state.isClosed = true
@@ -38,7 +41,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Removes and returns the chunks that were written or failed. Called by the loop.
+    /// Removes and returns the buffers that were written, or whose write failed. Called by the loop.
     func collectWritten() -> [WriteBuffer] {
         state.withLock { state in
             defer { state.written = [] }
@@ -46,9 +49,9 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Requests a notification of the loop when at most `count` chunks remain unwritten, or when a chunk fails.
+    /// Requests a notification of the loop when at most `count` buffers remain unwritten, or when a write fails.
     ///
-    /// - Returns: True if at most `count` chunks are unwritten now, or the queue is closed. The loop is then notified only if a chunk fails.
+    /// - Returns: True if at most `count` buffers are unwritten now, or the queue is closed. The loop is then notified only if a write fails.
     func requestNotification(atUnwritten count: Int) -> Bool {
         state.withLock { state in
             let isMet = state.unwritten <= count || state.isClosed
@@ -57,12 +60,12 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Writes chunks to the sink, including chunks that arrive during the call, until no chunk is left or one fails. Returns after at most
-    /// ``maximumChunksPerRun`` chunks, so that other downloads can use the thread. Called on a writer thread.
+    /// Writes buffers to the sink, including buffers that arrive during the call, until none is left or a write fails. Returns after at most
+    /// ``maximumChunksPerRun`` buffers, so that other downloads can use the thread. Called on a writer thread.
     ///
-    /// - Parameter notifyLoop: Notifies the loop. Called when the number of unwritten chunks has fallen to the requested number, and when a
-    ///   chunk fails.
-    /// - Returns: Whether the caller must request a writer thread again, because chunks may remain.
+    /// - Parameter notifyLoop: Notifies the loop. Called when the number of unwritten buffers has fallen to the requested number, and when a
+    ///   write fails.
+    /// - Returns: Whether the caller must request a writer thread again, because buffers may remain.
     func write(to sink: any HTTPResponseSink, notifyLoop: () -> Void) -> Bool {
         for _ in 0..<Self.maximumChunksPerRun {
             guard let chunk = next() else { return false }
@@ -81,6 +84,8 @@ final class WriteQueue: Sendable {
         }
     }
 
+    /// Stores a buffer after its write.
+    ///
     /// - Returns: Whether to notify the loop.
     private func recordWritten(_ chunk: WriteBuffer) -> Bool {
         state.withLock { state in
@@ -98,9 +103,9 @@ final class WriteQueue: Sendable {
     }
 }
 
-/// A budget of extra chunks (``WriteBuffer``), shared by all transfers of a loop. The two chunks that each transfer can always have do not count
+/// A budget of extra buffers (``WriteBuffer``), shared by all transfers of a loop. The two buffers that each transfer can always have do not count
 /// against the budget. Used only on the thread of ``CurlLoop``.
 final class ChunkAllowance {
-    /// 16 chunks of 256 KiB are 4 MiB of memory.
+    /// The number of extra buffers that can still be allocated. The initial 16 buffers of 256 KiB are 4 MiB of memory.
     var left = 16
 }

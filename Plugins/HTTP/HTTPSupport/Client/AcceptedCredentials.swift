@@ -1,9 +1,9 @@
 import CurlEngine
 import Locking
 
-/// The credentials that each origin has accepted. After a 403, this record distinguishes a forbidden file from wrong credentials.
+/// The credentials that each origin has accepted. After a 403, they distinguish a forbidden file from wrong credentials.
 ///
-/// The credentials are the secrets that an endpoint references. Headers from the app's hook are not recorded, because the hook may sign
+/// The credentials are the secrets that an endpoint references. Headers from the app's hook are not stored, because the hook may sign
 /// each request differently. After a 401 or 403, the client requests new headers from the hook anyway.
 ///
 /// Stores only hashes of the secrets, with a random seed for each process.

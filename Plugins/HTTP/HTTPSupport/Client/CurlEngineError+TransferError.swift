@@ -2,7 +2,8 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether the request never reached the server. False for `shutDown`, because the request may have been sent before the shutdown.
+    /// Whether the server can't have received the whole request. False for `shutDown`, because the request may have been sent before the
+    /// shutdown.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,

@@ -34,7 +34,7 @@ package struct EndpointClient: Sendable {
 
     /// The origin of the endpoint's address.
     package let origin: Origin
-    /// The endpoint's address. Renewed and accepted credentials are recorded for this address.
+    /// The endpoint's address. The counts of renewals and the accepted credentials are stored for this address.
     package let endpointAddress: String
     /// ``endpointAddress`` without its query.
     private let location: String
@@ -86,7 +86,8 @@ package struct EndpointClient: Sendable {
     /// Sends a request and returns the final response, regardless of its status.
     ///
     /// - Parameter outgoing: The request. After the call, even after an error, it contains the last requested URL.
-    /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError`, or `CancellationError`.
+    /// - Throws: A ``CurlEngineError`` if there is no complete response; a `TransferError` if the URL is invalid, a secret can't be read, the app's
+    ///   hook fails, or the server redirects too often; the sink's error; or `CancellationError`.
     package func send(_ outgoing: inout EndpointRequest) async throws -> EndpointResponse {
         guard let initialOrigin = URL(string: outgoing.request.url).flatMap(Origin.init) else {
             throw TransferError(.permanent, .invalidEndpoint, "The URL of this file must begin with https:// or http://.")
@@ -189,7 +190,7 @@ package struct EndpointClient: Sendable {
             passphrase: secrets.passphrase, proxyPassword: secrets.proxyPassword, warn: { logger.warning("\($0)") })
     }
 
-    /// Records that the server accepted the credentials of a request.
+    /// Remembers that the server accepted the credentials of a request.
     package func recordAcceptedCredentials(_ response: EndpointResponse) {
         guard !response.withheldCredentials else { return }
         resources.accepted.insert(response.credentials, of: endpointAddress, at: response.origin)

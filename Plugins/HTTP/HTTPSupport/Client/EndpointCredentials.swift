@@ -45,7 +45,9 @@ package struct EndpointCredentials {
             "The credentials for \(origin) are sent without encryption, and anyone on the path can read them. Write https in the address."
     }
 
-    /// Reads the client-key passphrase and the proxy password.
+    /// Reads the client-key passphrase and the proxy password. Each is nil if the endpoint has no such credential.
+    ///
+    /// - Throws: The provider's error.
     package func connectionSecrets() async throws -> (passphrase: Secret?, proxyPassword: Secret?) {
         var secrets: (passphrase: Secret?, proxyPassword: Secret?) = (nil, nil)
         for reference in references {
@@ -59,6 +61,8 @@ package struct EndpointCredentials {
     }
 
     /// Reads the secrets for the server, and returns the headers for them. Each call reads the secrets again, because they may have been replaced.
+    ///
+    /// - Throws: The provider's error, or a `TransferError` if a secret contains a control character or can't be sent as a header.
     package func headers() async throws -> [HTTPHeaders.Field] {
         var fields = HTTPHeaders()
         for reference in references where !Self.connectionKinds.contains(reference.kind) {

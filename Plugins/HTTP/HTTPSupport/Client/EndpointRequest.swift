@@ -49,11 +49,12 @@ package struct EndpointRequest {
         self.progress = progress
     }
 
-    /// Whether a repetition of the request has no other effect than one request (RFC 9110, section 9.2.2), although libcurl does not repeat it.
+    /// Whether two such requests have the same effect as one (RFC 9110, section 9.2.2). Set it only for methods that libcurl does not repeat
+    /// itself; see ``HTTPRequest``.
     package var isIdempotent = false
 
-    /// Returns whether to send the request again on a new connection: the server may have closed the reused connection while it was idle, and a
-    /// repetition has no other effect than one request (RFC 9110, section 9.2.2). libcurl repeats the other idempotent methods.
+    /// Returns whether to send the request again on a new connection: the server may have closed the reused connection while the connection was
+    /// idle, and ``isIdempotent`` is set.
     func canRepeat(after error: CurlEngineError) -> Bool {
         error.mayResultFromIdleConnection && isIdempotent && !request.needsNewConnection && canRepeat()
     }

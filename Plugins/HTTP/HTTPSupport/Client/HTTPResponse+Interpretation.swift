@@ -42,8 +42,8 @@ extension HTTPResponse {
     /// shows whether the request really is malformed.
     package var mayResultFromBrokenConnection: Bool { status == 400 && !refusesClientCertificate && !requiresTLS }
 
-    /// Returns the server's explanation of a rejection: the first line of a plain-text or JSON body, or the text of an HTML or XML page.
-    /// Returns nil if there is no explanation, or if a secret in the response can't be replaced.
+    /// Returns the server's explanation of a rejection: the first line of a plain-text or JSON body, or the text of an HTML or XML page, up to
+    /// 200 Unicode scalars. Returns nil if there is no explanation, or if a secret in the response can't be replaced.
     package func explanation(excluding secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
         let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }

@@ -58,6 +58,9 @@ package final class HeaderSource: Sendable {
     }
 
     /// Returns the headers to send with a request.
+    ///
+    /// - Throws: A `TransferError` or `CancellationError` of the hook; a transient `TransferError` for any other error of the hook; or a
+    ///   `TransferError` with the code `invalidHeader` if the hook changed a reserved header.
     package func headers(for request: RequestInfo, _ headers: HTTPHeaders, at endpointAddress: String) async throws -> HTTPHeaders {
         let (file, renewals) = (file(of: request, endpointAddress), renewals(at: endpointAddress))
         if let file, let known = state.withLock({ $0.changes[file] }), known.renewals == renewals {
@@ -96,6 +99,7 @@ package final class HeaderSource: Sendable {
     ///
     /// - Parameter renewals: The value of ``renewals(at:)`` before the request was sent. If another request has renewed the credentials
     ///   since then, this method returns the same headers as for a new request.
+    /// - Throws: The same errors as ``headers(for:_:at:)``.
     package func headersAfterRejection(
         for request: RequestInfo, _ headers: HTTPHeaders, at endpointAddress: String, since renewals: Int
     ) async throws -> HTTPHeaders {

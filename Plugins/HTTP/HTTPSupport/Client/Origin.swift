@@ -3,6 +3,7 @@ package import Foundation
 /// The scheme, host and port of a URL. Credentials belong to one origin (RFC 6454, section 4).
 package struct Origin: Hashable, CustomStringConvertible {
     package let scheme: String
+    /// The host in lower case, percent-encoded.
     package let host: String
     package let port: Int
 

@@ -7,11 +7,12 @@ extension String {
     /// then make the text misleading, and would reveal where the secret occurs.
     private static let minimumReplacedLength = 8
 
-    /// Returns the text with `[redacted]` in place of each secret from a header, or `0` for a secret of digits, which may be a number in JSON.
+    /// Returns the text with `[redacted]` in place of each secret, or `0` in place of a secret of digits, which may be a number in JSON.
     ///
-    /// Each word of a header's value is a secret, and so is the password in HTTP Basic credentials. Compares bytes, because a combining
-    /// mark after a secret would change its last character.
+    /// Compares bytes, because a combining mark after a secret would change its last character.
     ///
+    /// - Parameter secrets: Header values and other secret texts. Each word of a text is a secret, and so is the password in HTTP Basic
+    ///   credentials.
     /// - Returns: The text; nil if it contains a secret that is too short to be replaced.
     package func redacted(_ secrets: [String]) -> String? {
         let found = Self.words(of: secrets).filter { utf8.contains($0) }
@@ -40,7 +41,7 @@ extension String {
         Self.words(of: secrets).contains { utf8.contains($0) }
     }
 
-    /// The secret words in header values. A word with slashes is also included in its JSON form, with escaped slashes.
+    /// Returns the secret words in texts. For a word with slashes, also returns its JSON form, with escaped slashes.
     private static func words(of secrets: [String]) -> [[UInt8]] {
         secrets.flatMap { secret -> [[UInt8]] in
             let parts = secret.split(separator: " ")

@@ -58,7 +58,7 @@ package final class ServerQuirks: Sendable {
     /// Records that a file was downloaded, so it no longer counts as changing.
     func recordCompletion(_ file: File) { state.withLock { _ = $0.changing.remove(file) } }
 
-    /// Records that the server reported success before it had the whole file.
+    /// Counts an early success: the server reported success before it had the whole file.
     ///
     /// - Returns: The number of early successes that the server has reported for this transfer.
     package func recordEarlySuccess(_ transferID: String) -> Int {

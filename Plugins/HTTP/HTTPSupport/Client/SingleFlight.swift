@@ -41,6 +41,7 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
         }
     }
 
+    /// Adds a waiter to the task for a key, and starts the task if it is not running.
     private func join(
         _ key: Key, _ waiter: Int, _ continuation: CheckedContinuation<Value, any Error>, unless isCancelled: Locked<Bool>,
         _ work: @escaping @Sendable () async throws -> Value
@@ -59,6 +60,7 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
         if !hasJoined { continuation.resume(throwing: CancellationError()) }
     }
 
+    /// Removes a cancelled waiter. Cancels the task if it has no other waiter.
     private func leave(_ key: Key, _ waiter: Int) {
         let (continuation, abandoned) = state.withLock { state in
             guard let continuation = state.flights[key]?.waiters.removeValue(forKey: waiter) else {

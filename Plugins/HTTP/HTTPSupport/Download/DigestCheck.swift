@@ -21,6 +21,8 @@ package struct DigestCheck: Sendable {
     var requestHeaders: HTTPHeaders { needsServerChecksum ? Checksum.requestHeaders : HTTPHeaders() }
 
     /// Rejects a file that can't be verified, or whose checksum on the server differs from the session's.
+    ///
+    /// - Parameter name: The names of the file and the server, for messages.
     func verify(_ remote: RemoteFile, of name: String) throws(TransferError) {
         if needsServerChecksum, remote.digest == nil {
             throw TransferError(
@@ -33,6 +35,8 @@ package struct DigestCheck: Sendable {
     }
 
     /// Returns the checksum that the downloaded file must have; nil to skip the comparison.
+    ///
+    /// - Throws: ``mismatch(of:)`` if the session requires a checksum, but no response contained one.
     func digest(of remote: RemoteFile?, of name: String) throws(TransferError) -> Checksum? {
         if let expected { return expected }
         if needsServerChecksum, remote?.digest == nil { throw mismatch(of: name) }

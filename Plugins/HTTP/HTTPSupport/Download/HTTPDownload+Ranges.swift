@@ -37,8 +37,8 @@ extension HTTPDownload {
         if let failure, length == nil || part.received.prefix != length { throw failure }
     }
 
-    /// Runs the other connections, but only after the first response has described the file and some of its bytes were written. If they started
-    /// earlier, two requests could open the part file.
+    /// Runs the other connections, but only after the first response has described the file and some of its bytes were written. If the other
+    /// connections started earlier, two requests could open the part file.
     private func runOtherConnections(on part: PartFile) async throws -> [TransferError?] {
         for await _ in part.opened { break }
         guard part.writer != nil, let length = part.remote?.length else { return [] }
@@ -64,6 +64,7 @@ extension HTTPDownload {
         return nil
     }
 
+    /// Requests one range. If the response does not cover it completely, adds the missing bytes to the plan.
     private func fetch(_ range: FileRange, of part: PartFile) async throws {
         let sink = RangeSink(range, of: part, at: source, check: check)
         do {
@@ -88,7 +89,9 @@ extension HTTPDownload {
         return headers
     }
 
-    /// Interprets a response that is not the requested file or range.
+    /// Interprets a response that is not the requested file or range. Returns if no bytes are missing, or if the plan has a new request.
+    ///
+    /// - Throws: The error for any other response.
     private func interpretRefusal(_ answer: (response: HTTPResponse, refusal: TransferError), to range: FileRange, of part: PartFile)
         throws(TransferError)
     {

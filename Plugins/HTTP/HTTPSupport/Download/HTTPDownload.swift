@@ -7,10 +7,10 @@ package import TransportSupport
 /// The attempt resumes the part file of an earlier attempt if the server identifies versions of the file by a strong validator, and still
 /// has the same version (RFC 9110, sections 13.1.5 and 14). Otherwise, the download restarts from byte 0.
 ///
-/// If the session allows several segments, the first request is for the beginning of the file. If the response has exactly this range,
-/// identifies the version, and reports a large total size, more requests download the remaining ranges in parallel. Otherwise, the download
-/// uses only one connection. If a file changes between two requests, for example because the server is still writing the file, later
-/// attempts download it with one request.
+/// If the session allows several segments, the first request is for the beginning of the file, at most 16 MiB. If the response has exactly
+/// this range, identifies the version, and reports a large total size, more requests download the remaining ranges in parallel. Otherwise,
+/// the download uses only one connection. If a file changes between two requests, for example because the server is still writing the file,
+/// later attempts download it with one request.
 ///
 /// A checkpoint stores the received ranges. The checkpoint's position is the end of the range that starts at byte 0.
 package struct HTTPDownload: Sendable {
@@ -112,6 +112,7 @@ package struct HTTPDownload: Sendable {
         try await save(extent, of: part)
     }
 
+    /// Syncs the received bytes and saves a checkpoint for them, if a later attempt can resume.
     private func syncAndSave(_ part: PartFile) async throws {
         guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent else { return }
         try await writer.sync(upTo: extent.mark)
@@ -125,6 +126,7 @@ package struct HTTPDownload: Sendable {
         part.confirm(extent.received.prefix)
     }
 
+    /// Checks that all bytes arrived, and finishes the file.
     private func complete(_ part: PartFile) async throws -> TransferReceipt {
         let writer = try await threads.run { try part.open() }
         let (remote, size) = (part.remote, part.received.prefix)
@@ -134,6 +136,7 @@ package struct HTTPDownload: Sendable {
         return try await finish(writer, remote ?? part.known, size: size)
     }
 
+    /// Compares the checksum, and gives the part file its final name. If an earlier attempt has already done so, only returns the receipt.
     private func finish(_ writer: FileWriter, _ remote: RemoteFile?, size: Int64) async throws -> TransferReceipt {
         var checksum: String?
         if !writer.isInPlace, let digest = try check.digest(of: remote, of: source.name) {

@@ -14,7 +14,7 @@ package final class HashingSink: HTTPResponseSink {
     /// - Parameter limit: The maximum number of bytes in the response's body.
     package init(upTo limit: Int64 = .max) { self.limit = limit }
 
-    /// The checksum and the number of the bytes that arrived so far.
+    /// The checksum of the bytes that arrived so far, and their number.
     package var result: (checksum: Checksum, bytes: Int64) { state.withLock { ($0.hash.checksum, $0.bytes) } }
 
     package func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 200 && !head.headers.hasContentCoding }

@@ -93,7 +93,7 @@ final class PartFile: Sendable {
         }
     }
 
-    /// The local name of the file.
+    /// The local name of the file, relative to the destination's root.
     func name(of remote: RemoteFile) -> FilePath { destination.named(by: remote).name }
 
     // MARK: Ranges
@@ -107,7 +107,7 @@ final class PartFile: Sendable {
         if let length = remote.length { reporter.report(total: length) }
     }
 
-    /// Records that a checkpoint confirms the bytes before a position.
+    /// Reports to the queue that a checkpoint confirms the bytes before a position.
     func confirm(_ position: Int64) {
         state.withLock { state in
             state.confirmed = max(state.confirmed, position)
@@ -126,6 +126,8 @@ final class PartFile: Sendable {
     /// Writes bytes at an offset. Blocks.
     ///
     /// Until the part file is open, only one request may write.
+    ///
+    /// - Throws: `CancellationError` after ``seal()``, or the errors of ``open()``.
     func write(_ bytes: RawSpan, at offset: Int64) throws {
         try beginWriting()
         defer { endWriting() }

@@ -19,7 +19,7 @@ struct FileRange: Sendable, Hashable {
 /// A large file has more ranges than connections, and the ranges are requested in the file's order. Connections of different speeds
 /// therefore finish at about the same time, and the received bytes are mostly contiguous from the start.
 struct RangePlan: Sendable {
-    /// The limits, in bytes, of ``maximumRangeSize`` for a file with several ranges. A ``threshold`` below the lower limit replaces it.
+    /// The limits, in bytes, of ``maximumRangeSize`` for a file with several ranges. A lower ``threshold`` replaces the lower limit.
     private static let smallest: Int64 = 16 << 20
     private static let largest: Int64 = 128 << 20
     private static let rangesPerConnection: Int64 = 4
@@ -56,6 +56,7 @@ struct RangePlan: Sendable {
     /// Adds a range, which is requested before all other ranges.
     mutating func add(_ range: FileRange) { pending.append(range) }
 
+    /// Removes and returns the next range to request; nil if no range is left.
     mutating func nextRange() -> FileRange? {
         guard let next = pending.popLast() else { return nil }
         guard let end = next.end, end - next.start > maximumRangeSize else { return next }
@@ -64,6 +65,8 @@ struct RangePlan: Sendable {
     }
 
     /// Returns the number of parallel requests for a file of `size` bytes, including those that are running.
+    ///
+    /// - Parameter underWay: The number of running requests.
     func connections(of size: Int64, underWay: Int) -> Int {
         var ranges = underWay
         for range in pending where ranges < parallel {

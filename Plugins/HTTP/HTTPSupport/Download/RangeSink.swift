@@ -6,7 +6,7 @@ import TransferCore
 /// Writes the response to a request for one range of a file, if the response has this range or the whole file.
 final class RangeSink: HTTPResponseSink {
     /// Thrown to end the first request for a range if the response has another range, or lacks the version, length or required checksum of
-    /// the file. The whole file is then requested.
+    /// the file. The download then requests the whole file.
     struct MustBeWhole: Error {}
 
     private struct State {
@@ -17,7 +17,7 @@ final class RangeSink: HTTPResponseSink {
         var position: Int64
         /// The position after the last byte of the range; nil if it is unknown.
         var end: Int64?
-        /// The position at which the response must end.
+        /// The position that the response must not exceed.
         var limit = RemoteFile.maximumLength
     }
 
@@ -38,6 +38,7 @@ final class RangeSink: HTTPResponseSink {
     /// Whether the response has the requested range or the whole file.
     var isAccepted: Bool { state.withLock { $0.isAccepted } }
 
+    /// The position before which all bytes of the range were written.
     var position: Int64 { state.withLock { $0.position } }
 
     var offset: Int64 { position }
@@ -52,6 +53,8 @@ final class RangeSink: HTTPResponseSink {
     }
 
     /// Checks, after the response has ended, that all its bytes arrived.
+    ///
+    /// - Throws: A transient ``TransferError`` for a short range, which another request can complete; otherwise a protocol violation.
     func checkEnd(of answer: HTTPResponse) throws(TransferError) {
         let (position, end) = state.withLock { ($0.position, $0.end) }
         guard let end, position != end else { return }
@@ -112,6 +115,8 @@ final class RangeSink: HTTPResponseSink {
     }
 
     /// Checks that a response has the known version, and adds the properties that the response omits.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the file changed, or if the server does not support ranges of it.
     private func compare(_ remote: inout RemoteFile, with known: RemoteFile, _ head: HTTPResponseHead) throws {
         if remote.differs(from: known, head.headers) { throw changed() }
         if head.status == 200 {

@@ -17,7 +17,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
     var modificationTime: Int64?
     /// The checksum of the whole file.
     var digest: Checksum?
-    /// The local name; nil for the requested name.
+    /// The local name that the server suggests; nil for the name of the destination.
     var name: String?
     /// The received ranges, if parallel requests received bytes after the checkpoint's position; otherwise nil.
     private var received: ByteRanges?
@@ -65,6 +65,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         return received
     }
 
+    /// Creates a checkpoint with this description and the received ranges.
     func checkpoint(of received: ByteRanges) throws -> Checkpoint {
         var remote = self
         remote.received = received == ByteRanges(upTo: received.prefix) ? nil : received

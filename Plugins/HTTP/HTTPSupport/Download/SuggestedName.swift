@@ -24,6 +24,7 @@ struct SuggestedName {
         self.component = component
     }
 
+    /// Reduces a name to one safe path component; nil if nothing safe remains.
     private static func reduced(_ name: String) -> FilePath.Component? {
         // Compares scalars, because a separator and a combining mark after it form one character.
         let scalars = name.unicodeScalars

@@ -86,10 +86,10 @@ extension NetworkOptions {
         do { try options.validate() } catch { throw .invalidEndpoint(error.message) }
     }
 
-    /// Sets the options of a connection.
+    /// Sets the proxy, the interface and the kind of IP address in the options of a connection.
     ///
     /// - Parameters:
-    ///   - proxyPassword: The password for the proxy.
+    ///   - proxyPassword: The password for the proxy; nil for none.
     ///   - standard: The transport's default for the proxy.
     package func apply(to options: inout ConnectionOptions, proxyPassword: Secret?, otherwise standard: Proxy) {
         options.proxy =

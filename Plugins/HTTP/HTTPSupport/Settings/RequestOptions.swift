@@ -110,7 +110,7 @@ extension RequestOptions {
         ]
     }
 
-    /// Checks that the options are valid and do not contradict each other.
+    /// Checks that the options are valid and do not contradict each other. Reads no files.
     ///
     /// - Throws: A `TransferError` that names the settings.
     package func validate() throws(TransferError) {

@@ -6,7 +6,7 @@ package struct ReservedHeaders: Sendable {
     private static let common: Set<String> = [
         "content-length", "host", "expect", "transfer-encoding", "connection", "trailer", "te", "range", "if-range",
     ]
-    /// Where an app or a user sets a header.
+    /// Where an app or a user sets a header; for messages.
     package enum Place {
         /// In a setting of an endpoint or a session.
         case setting
@@ -35,6 +35,7 @@ package struct ReservedHeaders: Sendable {
         ReservedHeaders(of: transport, names: self.names.union(names), prefixes: prefixes)
     }
 
+    /// Returns whether a header is reserved. The case of the name does not matter.
     package func contains(_ name: String) -> Bool {
         let name = name.lowercased()
         return names.contains(name) || prefixes.contains { name.hasPrefix($0) }

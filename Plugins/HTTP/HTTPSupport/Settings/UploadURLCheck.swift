@@ -5,9 +5,10 @@ package import TransferCore
 package enum UploadURLCheck {
     /// Rejects a URL that has a user name, password, fragment or invalid port, or that is not an `http` or `https` URL with a host.
     ///
-    /// - Throws: A ``TransferError`` that names only the scheme, host and port of the URL, because its path may be secret.
-    ///
-    /// - Parameter name: The name of the URL in errors.
+    /// - Parameters:
+    ///   - text: The URL.
+    ///   - name: The name of the URL in errors.
+    /// - Throws: A ``TransferError`` that contains only the scheme, host and port of the URL, because its path and query may be secret.
     package static func check(_ text: String, as name: String = "upload URL") throws(TransferError) {
         func refused(_ what: String) -> TransferError {
             TransferError(.permanent, .invalidUploadURL, "The file's \(name) \(what); write it as https://host/path.")

@@ -11,7 +11,7 @@ enum DAVElement: String, CaseIterable, Sendable {
         uniqueKeysWithValues: allCases.filter { $0 != .other }.map { (Array($0.rawValue.utf8), $0) })
 }
 
-/// Reads the elements of a WebDAV response from an XML document that arrives in chunks (XML 1.0, and Namespaces in XML 1.0).
+/// Reads the elements of a WebDAV response from an XML document while the document arrives (XML 1.0, and Namespaces in XML 1.0).
 ///
 /// Rejects document type declarations, so a document can define no entities and refer to no other document. Accepts only UTF-8. The reader
 /// uses a limited amount of memory, regardless of the document.
@@ -53,6 +53,7 @@ struct DAVElementReader {
     /// The maximum number of bytes of a tag, and of an element's text. An `href` has at most 12,288 bytes: PATH_MAX (limits.h) with each
     /// byte percent-encoded.
     private static let maximumBytes = 32 * 1024
+    /// The maximum number of nested elements.
     private static let maximumDepth = 64
     /// The maximum number of namespaces in scope.
     private static let maximumNamespaces = 256
@@ -72,7 +73,7 @@ struct DAVElementReader {
     /// Whether at most a byte order mark was read. An XML declaration is valid only here.
     private var isAtStart = true
 
-    /// Reads the next bytes.
+    /// Reads the next bytes of the document, and returns the elements that start or end in them.
     ///
     /// - Throws: ``Malformed``. Don't call this method again after an error.
     mutating func read(_ bytes: some Sequence<UInt8>) throws(Malformed) -> [Event] {
@@ -82,6 +83,8 @@ struct DAVElementReader {
     }
 
     /// Checks that the document is complete.
+    ///
+    /// - Throws: ``Malformed`` if it is not.
     func finish() throws(Malformed) {
         guard case .text = state, hasRoot, open.isEmpty else { throw Malformed("ends early") }
     }
@@ -193,6 +196,7 @@ struct DAVElementReader {
         }
     }
 
+    /// Reads a processing instruction or the XML declaration. Rejects a declaration of another encoding than UTF-8.
     private mutating func readInstruction(_ byte: UInt8, _ mayEnd: Bool) throws(Malformed) {
         guard byte == UInt8(ascii: ">"), mayEnd else {
             state = .instruction(mayEnd: byte == UInt8(ascii: "?"))

@@ -49,7 +49,7 @@ final class FolderCreation: Sendable {
         let folder = Folder(session: session, url: url)
         if let outcome = known.withLock({ $0[folder] }) { return outcome }
         return try await requests.value(for: folder) { [self] in
-            // Another request may have ended just before this one began.
+            // Another call may have found the state of the folder just before this task started.
             if let outcome = known.withLock({ $0[folder] }) { return outcome }
             let outcome = try await create(url, in: folders.dropLast(), session, at: server)
             if let lasting = outcome.lasting { record(lasting, folder) }
@@ -71,6 +71,7 @@ final class FolderCreation: Sendable {
         }
     }
 
+    /// Requests one folder. If its parent may be missing, first ensures that the parent exists.
     private func create(_ url: String, in parents: ArraySlice<String>, _ session: String, at server: HTTPEndpointClient) async throws
         -> Outcome
     {

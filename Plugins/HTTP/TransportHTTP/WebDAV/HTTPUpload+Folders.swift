@@ -12,6 +12,9 @@ extension HTTPUpload {
     }
 
     /// Creates the missing folders of the file on a WebDAV server.
+    ///
+    /// - Returns: The state of the innermost folder.
+    /// - Throws: The errors of ``FolderCreation/ensure(_:in:at:)``.
     func createFolders() async throws -> FolderCreation.Outcome {
         try await folders.ensure(neededFolders[...], in: session, at: server)
     }
@@ -27,7 +30,11 @@ extension HTTPUpload {
         return try await createFolders()
     }
 
-    /// Whether a failed `PUT` may succeed after ``createFoldersAgain(after:)``.
+    /// Returns whether a failed `PUT` may succeed after ``createFoldersAgain(after:)``.
+    ///
+    /// - Parameters:
+    ///   - answer: The response to the failed `PUT`.
+    ///   - folder: The result of ``createFoldersAgain(after:)``.
     func canStoreNow(_ answer: EndpointResponse, in folder: FolderCreation.Outcome) -> Bool {
         switch folder {
         case .created: true

@@ -23,7 +23,7 @@ struct ListedFolder {
         components = Self.components(path)
     }
 
-    /// Returns the place of a URL or path in the folder's listing (RFC 4918, section 8.3).
+    /// Returns whether a URL or path from the folder's listing names the folder itself, one of its members, or neither (RFC 4918, section 8.3).
     ///
     /// The scheme and the port of a URL can differ from the request's: a proxy can add TLS. Accepts both encoded and unencoded characters.
     func place(of href: [UInt8]) -> Place {
@@ -41,7 +41,7 @@ struct ListedFolder {
         return place(of: found.dropFirst(components.count), path)
     }
 
-    /// The place of a path relative to the folder. Servers should not send such paths, but some do.
+    /// Returns the same as ``place(of:)`` for a path relative to the folder. Servers should not send such paths, but some do.
     private func relative(_ href: [UInt8]) -> Place {
         var path = href[...]
         while path.starts(with: "./".utf8) { path = path.dropFirst(2) }

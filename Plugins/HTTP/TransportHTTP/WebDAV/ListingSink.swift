@@ -82,7 +82,7 @@ final class ListingSink: HTTPResponseSink {
         }
     }
 
-    /// Returns how much of the response may arrive now.
+    /// Returns the number of bytes of the response that may arrive now, at most `limit`.
     func allowance(upTo limit: Int) -> Allowance {
         waiting.withLock { $0.count } < Self.maximumWaiting ? Allowance(bytes: limit) : Allowance(bytes: 0, retryAfter: Self.pause)
     }

@@ -27,7 +27,9 @@ struct MultistatusReader {
 
     private var reader = DAVElementReader()
     private var path: [DAVElement] = []
+    /// The properties of the current `response` element; nil until the first of them is known.
     private var member: Member?
+    /// The status of the current `response` element as a whole.
     private var status: Int?
     /// The properties of the current `propstat` element. They count only if its status, which follows them, is a success.
     private var found: (hasType: Bool, isFolder: Bool, size: Int64?, status: Int?) = (false, false, nil, nil)

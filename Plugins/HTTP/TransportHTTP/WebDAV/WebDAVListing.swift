@@ -4,11 +4,11 @@ import TransferCore
 
 /// Lists one folder of a WebDAV server with `PROPFIND` (RFC 4918, section 9.1).
 struct WebDAVListing: Sendable {
-    /// The number of entries that the receiver gets at a time.
+    /// The maximum number of entries in one call of the receiver.
     private static let batch = 1_000
     /// The maximum number of bytes of a response, enough for about 10,000,000 entries. Without this limit, a listing could run forever.
     private static let maximumBytes: Int64 = 4 << 30
-    /// A request for only the properties that a listing needs (RFC 4918, section 15).
+    /// The body of a request for only the properties that a listing needs (RFC 4918, section 15).
     private static let body = Array(
         #"<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/></prop></propfind>"#.utf8)
 
@@ -57,12 +57,14 @@ struct WebDAVListing: Sendable {
         guard try sink.finish() else { throw notAFolder }
     }
 
+    /// Returns whether the listed URL is the URL of a file.
     private func isFile() async throws -> Bool {
         let sink = ListingSink(maximumBytes: Self.maximumBytes) { TransferError(.protocolViolation, .invalidResponse, $0) }
         let answer = try await ask(server.address.download(TransferNames(path)), depth: 0, sink)
         return try answer.status == 207 && !sink.finish()
     }
 
+    /// Sends a `PROPFIND` request, and repeats it once if the connection broke before the listing began.
     private func ask(_ url: String, depth: Int, _ sink: ListingSink) async throws -> EndpointResponse {
         do {
             return try await send(url, depth: depth, sink)

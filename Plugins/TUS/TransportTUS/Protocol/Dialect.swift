@@ -1,6 +1,7 @@
 import CurlEngine
 
-/// The header names, media types and statuses of one version of the protocol. Each version is a value of this type.
+/// The header names, media types and statuses of tus, or of one version of the IETF's protocol *Resumable Uploads for HTTP*. Each version is a value
+/// of this type.
 ///
 /// A property is nil if the version lacks the feature. A version with an ``extensionsHeader`` has the headers of all extensions that this
 /// module uses. The values of extension headers have the format of tus 1.0.0. If a version uses another format for a header's value, the
@@ -9,7 +10,7 @@ package struct Dialect: Sendable {
     /// The header with the version; nil if the version has no such header. All requests contain the header, except the `OPTIONS` requests
     /// of tus. In tus, all responses must contain the header, too.
     package var versionHeader: String?
-    /// The version.
+    /// The name of the version, for example `1.0.0`. If there is a ``versionHeader``, this name is the header's value.
     package var version: String
     /// The content type of `PATCH`.
     package var patchContentType: String
@@ -17,7 +18,7 @@ package struct Dialect: Sendable {
     package var creationContentType: String
     /// The header with the offset: the number of bytes that the server has.
     package var offsetHeader: String
-    /// The header with the length of the whole upload.
+    /// The header with the length of the whole upload, in bytes.
     package var lengthHeader: String
 
     /// The header with the file's name and other metadata, in a creation.
@@ -33,13 +34,13 @@ package struct Dialect: Sendable {
     /// The response header with the expiry of an upload (extension *expiration*).
     package var expiryHeader: String?
 
-    /// The response header with the server's versions.
+    /// The response header that lists the versions that the server supports.
     package var versionsHeader: String?
-    /// The response header with the server's extensions.
+    /// The response header that lists the extensions that the server supports.
     package var extensionsHeader: String?
-    /// The response header with the maximum size of uploads.
+    /// The response header with the maximum size of uploads, in bytes.
     package var maximumSizeHeader: String?
-    /// The response header with the server's checksum algorithms.
+    /// The response header that lists the checksum algorithms that the server supports.
     package var checksumAlgorithmsHeader: String?
 
     /// The terms of the IETF's protocol; nil for tus.

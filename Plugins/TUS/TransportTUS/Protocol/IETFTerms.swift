@@ -101,7 +101,7 @@ extension Dialect {
         return versionHeader == nil ? "Resumable Uploads for HTTP" : "Resumable Uploads for HTTP (draft version \(version))"
     }
 
-    /// The versions that are tried after this one, if the server rejects it.
+    /// The versions to try, in this order, if the server rejects this one.
     var lowerVersions: ArraySlice<Dialect> {
         let index = Self.ietfVersions.firstIndex { $0.version == version }
         return index.map { Self.ietfVersions[($0 + 1)...] } ?? []

@@ -12,11 +12,11 @@ struct TUSFeatures: Hashable, Sendable {
     var maximumSize: Int64?
     /// The server's checksum algorithms.
     var checksumAlgorithms: [String] = []
-    /// Whether the features are assumed because the server could not be queried. The server may support more.
+    /// Whether the transport assumes the features because it could not query the server. The server may support more.
     private(set) var isGuess = false
     /// Whether the server reported the features itself.
     private(set) var isDeclared = false
-    /// Whether the server's response shows the IETF's protocol.
+    /// Whether the server's response contains a header of the IETF's protocol, whose uploads are upload resources.
     private(set) var announcesUploadResources = false
 
     /// The features that are assumed for a server that does not report any.
@@ -51,6 +51,7 @@ struct TUSFeatures: Hashable, Sendable {
         self.extensions = extensions
     }
 
+    /// Whether the server supports an extension.
     func offers(_ feature: TUSExtension) -> Bool {
         extensions.contains { $0.lowercased() == feature.rawValue }
     }

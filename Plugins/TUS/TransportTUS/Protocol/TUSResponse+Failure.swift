@@ -63,7 +63,7 @@ extension TUSResponse {
         }
     }
 
-    /// The error for a whole file that the server received and then rejected (IETF). The upload can't resume.
+    /// The error for a whole file that the server received and then rejected (IETF's protocol). The upload can't resume.
     var rejectionOfWholeFile: TransferError {
         error(.permanent, .rejected, "received the whole file, but did not accept it")
     }
@@ -98,6 +98,7 @@ extension TUSResponse {
 
     private var target: String { location.flatMap(Origin.init).map { " to \($0)" } ?? "" }
 
+    /// The error for a redirect that the client did not follow.
     private var redirected: TransferError {
         if request == .delete { return notATUSServerNow }
         guard request.targetsEndpoint else {
@@ -112,6 +113,7 @@ extension TUSResponse {
                 : "redirects uploads\(target) with a status that may change the method; use the redirect's target as the address")
     }
 
+    /// The error for a success that does not follow the protocol.
     private var unexpectedSuccess: TransferError {
         if request == .delete { return notATUSServerNow }
         if !isFromTUSServer, dialect.ietf == nil, response.headers[dialect.versionHeader] != nil { return versionRefused(nil) }

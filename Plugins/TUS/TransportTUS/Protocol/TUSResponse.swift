@@ -9,7 +9,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A server's response, interpreted as a tus response.
+/// A server's response, interpreted by the rules of tus or of the IETF's protocol. "(IETF)" marks what only the IETF's protocol has.
 struct TUSResponse {
     let request: TUSRequest
     let endpointResponse: EndpointResponse
@@ -31,7 +31,8 @@ struct TUSResponse {
 
     var status: Int { response.status }
 
-    /// Whether the request succeeded according to the protocol. Some servers respond to `OPTIONS` without a version.
+    /// Whether the request succeeded according to the protocol. The version header may be missing in a response to `OPTIONS`, because some
+    /// servers omit it.
     var isSuccess: Bool {
         (200..<300).contains(status) && (isFromTUSServer || request == .options || dialect.ietf != nil) && !hasCreatedAnotherUpload
     }

@@ -11,12 +11,12 @@ struct KnownDialect: Sendable {
     var limits = UploadLimits()
     /// The round-trip time of the request that found the version.
     var latency = Duration.zero
-    /// Whether nginx is in front of the server. nginx 1.22 passes on an interim response as the final one and reads no more content.
+    /// Whether nginx is in front of the server. nginx 1.22 forwards an interim response as if it were the final one, and reads no more content.
     var isBehindNginx = false
 }
 
 extension TUSServer {
-    /// Returns the version of the IETF's protocol for new uploads at an endpoint that prefers tus; nil to use tus.
+    /// Returns the version of the IETF's protocol for new uploads at an endpoint that allows both protocols; nil to use tus.
     ///
     /// - Parameter features: The features in the server's response to the `OPTIONS` request of tus.
     func dialect(for features: TUSFeatures) async throws -> Dialect? {
@@ -28,7 +28,7 @@ extension TUSServer {
     /// Finds the newest version of the IETF's protocol that both sides support, with `OPTIONS`. The cache keeps the result for a day.
     ///
     /// - Parameter cached: Whether to use the cache.
-    /// - Returns: nil if no response shows a supported version, unless this method throws.
+    /// - Returns: The version; nil if no response shows a supported version, unless this method throws.
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the server rejects all versions that this module
     ///   supports, but its response has a header of the protocol.
     func negotiatedDialect(cached: Bool = true) async throws -> KnownDialect? {
@@ -123,7 +123,7 @@ extension TUSServer {
                 + what, method: answer.endpointResponse.method)
     }
 
-    /// Records that the server used the current version.
+    /// Stores in the cache that the server has used the current version.
     func confirmDialect() {
         guard profiles.dialect(of: address).map({ !$0.isConfirmed || $0.dialect.version != dialect.version }) ?? true else { return }
         var known = profiles.dialect(of: address) ?? KnownDialect(dialect: dialect, isConfirmed: true)

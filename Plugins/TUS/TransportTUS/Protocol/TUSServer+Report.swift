@@ -6,11 +6,13 @@ import TransferCore
 extension TUSServer {
     /// Requests the server's features, bypassing the cache, and rejects a server that does not support the protocol.
     ///
-    /// Some tus servers do not support `OPTIONS`. If the response may come from such a server, up to two more requests look for the
-    /// protocol's version. They create nothing. If only the last response contains the version, the report has no features.
+    /// Some tus servers do not support `OPTIONS`. If the response may come from such a server, this method looks for the protocol's version
+    /// with up to two more requests, which create no upload. If only the last response contains the version, the report has no features.
     ///
     /// If the endpoint's options allow both protocols, the report of a tus server also names the version of the IETF's protocol. A server that speaks
     /// only the IETF's protocol is accepted, too.
+    ///
+    /// - Throws: A ``TransferError`` if the server supports no protocol that the options allow, or there is no response; or `CancellationError`.
     func report() async throws -> EndpointReport {
         if options.dialect == .ietf { return try await resourceReport() }
         let answer = try await ask(.options) { try await send(.options, to: address) }

@@ -5,8 +5,9 @@ import TransferCore
 import TransportSupport
 
 extension TUSServer {
+    /// The number of consecutive `OPTIONS` requests without a response after which the transport assumes the server's features.
     private static let maximumUnansweredOptionsRequests = 2
-    /// How long assumed features are used for a server that does not respond to `OPTIONS`.
+    /// How long the transport uses assumed features for a server that does not respond to `OPTIONS`.
     private static let guessLifetime = Duration.seconds(10 * 60)
     /// The time after which a request without a response counts as unanswered.
     static let patience = Duration.seconds(10)
@@ -52,6 +53,7 @@ extension TUSServer {
         return features
     }
 
+    /// Sends an `OPTIONS` request, and counts it if there is no response.
     private func askForFeatures() async throws -> TUSResponse {
         let start = profiles.now()
         do {
@@ -67,6 +69,7 @@ extension TUSServer {
         }
     }
 
+    /// Rejects a server whose list of versions lacks the version of this transport. Accepts a server without a list.
     func checkVersion(_ features: TUSFeatures) throws(TransferError) {
         guard !features.versions.isEmpty, !features.versions.contains(dialect.version) else { return }
         throw TransferError(
@@ -89,7 +92,8 @@ extension TUSServer {
     /// - Parameters:
     ///   - metadata: The metadata of the file.
     ///   - headers: The headers for the kind of upload.
-    ///   - file: The file to send with the request (extension *creation-with-upload*).
+    ///   - file: The file to send with the request (extension *creation-with-upload*); nil for a request without content.
+    ///   - reporter: Reports the progress of the file; required if there is a file.
     /// - Returns: The response, regardless of its status.
     func requestCreation(
         _ metadata: UploadMetadata, headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter? = nil
@@ -109,8 +113,8 @@ extension TUSServer {
         }
     }
 
-    /// The maximum size of a creation's body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger body
-    /// costs one round trip instead of the whole body.
+    /// The maximum size, in bytes, of a creation's body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger
+    /// body costs one round trip instead of the whole body.
     static let maximumSizeWithoutExpect: Int64 = 256 * 1024
 
     /// Returns the URL of a created upload.
@@ -246,7 +250,8 @@ extension TUSServer {
 
     /// Requests the offset of a final upload, which the server concatenates from segments.
     ///
-    /// - Returns: nil while the server does not report the offset because segments are missing.
+    /// - Returns: The offset; nil while the server does not report the offset because segments are missing.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload has another length.
     func finalOffset(of url: String, length: Int64) async throws -> Int64? {
         let answer = try await ask(.head, at: url) { try await send(.head, to: url) }
         guard answer.isSuccess else { throw try await refused(answer) }

@@ -13,6 +13,7 @@ extension TUSServer {
     /// - Parameters:
     ///   - url: An upload on the server.
     ///   - offset: The server's offset of the upload.
+    ///   - algorithm: A checksum algorithm that the server supports.
     func trailersArrive(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool {
         // Another endpoint may reach the same server by a different route.
         let route = [client.endpointAddress, address, "\(client.origin(of: url))"].joined(separator: " ")
@@ -30,7 +31,9 @@ extension TUSServer {
         }
     }
 
-    /// - Returns: nil if the response is inconclusive.
+    /// Sends the request with the wrong checksum.
+    ///
+    /// - Returns: Whether trailers arrive; nil if the response is inconclusive.
     private func tryTrailers(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool? {
         var other = RunningChecksum(algorithm)
         unsafe [0 as UInt8].withUnsafeBytes { unsafe other.update($0) }

@@ -5,11 +5,12 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// An endpoint of a tus server, for the requests of one operation: an attempt, a check of the endpoint, or the removal of an upload.
+/// An endpoint at a server of tus or of the IETF's protocol, for the requests of one operation: an attempt, a check of the endpoint, or the removal
+/// of an upload.
 struct TUSServer {
     /// The version of the protocol. An attempt changes it when it has found the version that the server supports.
     var dialect: Dialect
-    /// The URL at which uploads are created: the endpoint's address, or the creation URL of the attempt.
+    /// The URL for creating uploads: the endpoint's address, or the creation URL of the attempt.
     let address: String
     /// The origin of ``address``.
     let origin: Origin
@@ -63,7 +64,7 @@ struct TUSServer {
     ///     ``HTTPRequest/observeInterimResponse``.
     ///   - rejectedSince: The value of the client's `renewals` before the request was first sent; nil unless the request is repeated after
     ///     rejected credentials.
-    /// - Throws: A ``CurlEngineError`` if there is no response, a ``TransferError``, or `CancellationError`.
+    /// - Throws: The errors of ``EndpointClient/send(_:)``.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         trailer: RunningChecksum? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,

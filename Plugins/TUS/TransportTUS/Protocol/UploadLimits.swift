@@ -34,7 +34,7 @@ package struct UploadLimits: Hashable, Sendable {
         }
     }
 
-    /// Replaces the limits that newer limits contain.
+    /// Replaces each limit for which newer limits have a value.
     package mutating func update(with newer: UploadLimits?) {
         guard let newer else { return }
         for limit: WritableKeyPath<UploadLimits, Int64?> in [

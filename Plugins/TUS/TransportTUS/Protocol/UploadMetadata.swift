@@ -7,7 +7,7 @@ struct UploadMetadata {
     /// The value of the header.
     let headerValue: String
 
-    /// The headers for the same metadata in the IETF's protocol, which has no names for other metadata than the file's name and type.
+    /// The headers for the same metadata in the IETF's protocol, which has headers only for the file's name and type.
     ///
     /// The failure is a ``TransferError`` of the class ``FailureClass/unsupported`` that names a metadata key without a header.
     let representationHeaders: Result<HTTPHeaders, TransferError>
@@ -64,6 +64,8 @@ struct UploadMetadata {
         }
     }
 
+    /// Checks that a key can be sent and is not reserved.
+    ///
     /// - Throws: A ``TransferError`` that names the invalid key.
     static func check(_ key: String) throws(TransferError) {
         guard !key.isEmpty, key.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }) else {

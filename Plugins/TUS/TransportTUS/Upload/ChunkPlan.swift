@@ -1,6 +1,6 @@
 import TransferCore
 
-/// The policy for how many bytes each `PATCH` sends.
+/// The policy for the size of chunks. A chunk is the content of one `PATCH`.
 struct ChunkPlan {
     /// The minimum chunk size after automatic reductions. A network path that requires even smaller chunks is unusable in practice.
     static let floor: Int64 = 256 * 1024

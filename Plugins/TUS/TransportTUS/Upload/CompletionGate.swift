@@ -1,8 +1,8 @@
 import Locking
 import TransferCore
 
-/// Withholds the last byte of a request that completes an upload, until the checkpoint records that the server may complete it. If the process
-/// is killed, the next process knows from the checkpoint whether the server can have the whole file.
+/// Withholds the last byte of a request that completes an upload, until a saved checkpoint shows that the server may complete the upload. If the
+/// process is killed, the next process knows from the checkpoint whether the server can have the whole file.
 final class CompletionGate: Sendable {
     /// The number of remaining bytes at which the gate requests the checkpoint, early enough to save it before the last byte is due.
     private static let lead: Int64 = 4 << 20
@@ -11,6 +11,7 @@ final class CompletionGate: Sendable {
     let requests: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
     private let size: Int64
+    /// `granted` is the number of bytes that were allowed while the gate was closed.
     private let state: Locked<(granted: Int64, isOpen: Bool)>
 
     /// - Parameters:
@@ -25,7 +26,9 @@ final class CompletionGate: Sendable {
     /// Whether the last byte may have been sent.
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// Returns the number of bytes that may be sent now. Called on the HTTP client's thread.
+    /// Returns the number of bytes that may be sent now, at most `limit`. Called on the HTTP client's thread.
+    ///
+    /// - Parameter pacing: Returns the number of bytes that the rate limits allow, at most the given number.
     func allowance(upTo limit: Int, by pacing: (Int) -> Allowance) -> Allowance {
         let room = state.withLock { $0.isOpen ? nil : size - 1 - $0.granted }
         guard let room else { return pacing(limit) }
@@ -38,7 +41,7 @@ final class CompletionGate: Sendable {
         return allowance
     }
 
-    /// Saves the checkpoint when it is requested, and then opens the gate. Returns after ``end()``.
+    /// Saves the checkpoint when it is requested, and then opens the gate. Returns after ``end()``, or throws the error of `save`.
     func open(saving save: () async throws -> Void) async throws {
         for await _ in requests where !isOpen {
             try await save()
@@ -46,5 +49,6 @@ final class CompletionGate: Sendable {
         }
     }
 
+    /// Ends ``requests``, after the request.
     func end() { continuation.finish() }
 }

@@ -53,6 +53,7 @@ struct Concatenation {
         return try await removeSegments()
     }
 
+    /// Returns the range of the file that each stored segment contains.
     private func ranges() async throws(TransferError) -> [Range<Int64>] {
         let checkpoint = await record.checkpoint
         guard let segments = checkpoint.segments, let segmentSize = checkpoint.segmentSize, segmentSize > 0,
@@ -86,6 +87,7 @@ struct Concatenation {
         if let failure { throw failure }
     }
 
+    /// Creates the upload of a segment, unless it exists.
     private func create(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard await record[slot].url == nil else { return }
         var headers: HTTPHeaders = [server.dialect.lengthHeader: "\(range.count)"]
@@ -94,6 +96,7 @@ struct Concatenation {
         try await record.confirm(0, of: slot, expires: answer.expires, url: try await server.created(answer))
     }
 
+    /// Sends the rest of a segment. If the server has lost the segment, restarts only this segment, if that is still possible.
     private func resume(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard let url = await record[slot].url else { return try await begin(slot, range) }
         // Segments can't be replaced after the final upload was requested. The server may have removed them because it has the whole file.
@@ -115,6 +118,7 @@ struct Concatenation {
         try await begin(slot, range)
     }
 
+    /// Creates the upload of a segment, and sends the whole segment.
     private func begin(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         try await create(slot, range)
         guard let url = await record[slot].url else { return }
@@ -125,7 +129,7 @@ struct Concatenation {
     /// Requests the concatenation. If the response is lost, the next attempt repeats the request.
     ///
     /// - Parameter isEarly: Whether segments are still incomplete. A server may announce support for such an early request and still
-    ///   respond with 400; the concatenation is then requested after all segments are complete.
+    ///   respond with 400. This method then returns, and the transport requests the concatenation after all segments are complete.
     private func createFinal(isEarly: Bool = false) async throws {
         let segments = await record.checkpoint.segments ?? []
         let addresses = segments.compactMap(\.url).map(address(ofSegment:))
@@ -154,6 +158,7 @@ struct Concatenation {
         try await record.save { $0.whole.url = url }
     }
 
+    /// Returns whether the server still has the uploads of all segments.
     private func hasAllSegments() async throws -> Bool {
         do {
             for url in await record.checkpoint.segments?.compactMap(\.url) ?? [] { _ = try await server.offset(of: url, length: nil) }
@@ -210,7 +215,7 @@ struct RemainingSegments {
         self.urls = urls
     }
 
-    /// Records the result of removing a segment.
+    /// Stores the result of removing a segment.
     ///
     /// - Parameter failure: The error; nil if the segment was removed.
     mutating func recordRemoval(_ failure: TransferError?, of url: String) {
@@ -223,6 +228,7 @@ struct RemainingSegments {
         get throws { urls.isEmpty ? nil : try TUSCheckpoint(leftovers: urls).encoded(atMost: 0) }
     }
 
+    /// The warning for the receipt; nil if no removal failed.
     func warning(_ origin: Origin) -> String? {
         reason.map { "Segments of the file remain on the server \(origin)\(urls.isEmpty ? "" : ", to be removed later"): \($0)" }
     }

@@ -31,7 +31,9 @@ final class InterimWatch: Sendable {
         (changes, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Adds an interim response. `url` is the URL of the request. Called on the HTTP client's thread.
+    /// Adds an interim response. Called on the HTTP client's thread.
+    ///
+    /// - Parameter url: The URL of the request, against which the URL of the upload resource is resolved.
     func add(_ head: HTTPResponseHead, to url: String) {
         guard head.status == IETFTerms.interimStatus, let terms = dialect.ietf else { return }
         let version = head.headers[Dialect.interopHeader]

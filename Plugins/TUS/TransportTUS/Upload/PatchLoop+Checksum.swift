@@ -26,6 +26,7 @@ extension PatchLoop {
 
     /// Prepares the checksum of a request.
     ///
+    /// - Parameter range: The bytes of the request, as offsets in the upload.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if an earlier read of the same bytes had a different checksum.
     mutating func checksum(_ range: Range<Int64>) async throws -> RequestChecksum {
         switch check {
@@ -47,6 +48,8 @@ extension PatchLoop {
     }
 
     /// Stores a checksum, after comparing it with the checksum of an earlier read of the same bytes.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if the two checksums differ.
     mutating func storeChecksum(_ header: String, of range: Range<Int64>) throws(TransferError) {
         if let lastChecksum, lastChecksum.range == range, lastChecksum.header != header {
             throw TransferError(

@@ -44,7 +44,7 @@ extension PatchLoop {
             return currentOffset
         }
         if mayBeRefused, currentOffset == offset {
-            // Counts the bytes of the unanswered request now, because the next response removes the request from the record.
+            // Counts the bytes of the unanswered request now, because the next response removes the request from the checkpoint.
             if server.dialect.ietf == nil { await record.recordUncounted(nil, at: offset, of: slot) }
             expectsContinue = true
             return currentOffset

@@ -37,6 +37,7 @@ extension PatchLoop {
         try await record.save { [slot] in $0[slot].dialect = dialect.storedName }
     }
 
+    /// Requests the server's offset, checks it, and saves it.
     mutating func requestOffset() async throws -> Int64 {
         let (offset, answer) = try await remoteOffset()
         try checkPlausible(offset)
@@ -47,6 +48,8 @@ extension PatchLoop {
     }
 
     /// Rejects an offset beyond the bytes that were sent.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost``.
     func checkPlausible(_ offset: Int64) throws(TransferError) {
         // With the IETF's protocol, the server may have content from other sources.
         let reach = server.dialect.ietf == nil ? reach : max(reach, available)

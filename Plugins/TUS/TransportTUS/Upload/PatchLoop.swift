@@ -23,11 +23,13 @@ struct PatchLoop {
     /// The running checksum of all content before the current offset; nil if it is unknown.
     var contentHash: RunningChecksum?
 
+    /// The number of consecutive checksum mismatches; see ``maximumMismatches``.
     var mismatches = 0
     /// The last computed checksum, and the range of its bytes.
     var lastChecksum: (range: Range<Int64>, header: String)?
+    /// The number of offset conflicts and version changes; see ``maximumConflicts``.
     var conflicts = 0
-    /// The highest position that the server's offset can have.
+    /// The highest position that the server's offset can have, because no bytes after it were sent.
     var reach: Int64 = 0
     /// The highest confirmed position. The bytes of a growing source before this position can't be read again.
     var released: Int64 = 0
@@ -91,7 +93,7 @@ struct PatchLoop {
         }
     }
 
-    /// Whether all bytes were sent, and the server knows that the upload is complete.
+    /// Returns whether all bytes were sent, and the server knows that the upload is complete.
     private func isFinished(at offset: Int64, of length: Int64) -> Bool {
         server.dialect.ietf == nil ? offset >= length && isLengthDeclared : resource.isClosed
     }
@@ -136,6 +138,7 @@ struct PatchLoop {
         try await send(from: offset)
     }
 
+    /// The reported expiry of the upload, otherwise the stored expiry.
     private func expiry(_ reported: Int?) async -> Int? {
         if let reported { return reported }
         return await record[slot].expires
@@ -217,7 +220,7 @@ struct PatchLoop {
             if answer.isFromGateway {
                 try await saveGatewayResponse(UnansweredRequest(offset: offset, accepted: answer.response.sent.accepted))
             }
-            // The stored checkpoint may still record this request as unanswered.
+            // The saved checkpoint may still contain this request as unanswered.
             if wasUnanswered { try await record.save() }
             // The next attempt requests the offset.
             if failure.asksToBackOff { throw failure }
@@ -287,6 +290,7 @@ struct PatchLoop {
         try await record.save { [slot] in $0[slot].uncountedRequest = request }
     }
 
+    /// Saves a request that ended without a response.
     private func saveInterruption(_ interrupted: UnansweredRequest) async throws {
         server.profiles.record(interrupted, of: url)
         var observed = interrupted.accepted > 0 ? interrupted : nil

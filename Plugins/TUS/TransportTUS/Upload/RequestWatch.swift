@@ -7,6 +7,7 @@ final class RequestWatch: Sendable {
     /// The counts to save. The stream keeps only the newest count that has not been read.
     let countsToSave: AsyncStream<Int64>
     private let countsToSaveContinuation: AsyncStream<Int64>.Continuation
+    /// The current count, and the last count that was due.
     private let state = Locked((accepted: Int64(0), last: ChunkPlan.buffered / 2))
 
     init() {
@@ -26,5 +27,6 @@ final class RequestWatch: Sendable {
         if isDue { countsToSaveContinuation.yield(accepted) }
     }
 
+    /// Ends ``countsToSave``.
     func end() { countsToSaveContinuation.finish() }
 }

@@ -2,8 +2,8 @@
 ///
 /// The producer can be ahead of the confirmed position by a limited number of bytes, and bytes are confirmed only at the end of a request. If a
 /// request sent all available bytes, the producer would have to wait for the end of the request, and the next request would find almost no bytes. A
-/// request therefore sends half of the producer's largest lead. Requests then follow each other steadily, and the producer waits no longer
-/// than the network requires.
+/// request therefore sends half of the largest number of bytes by which the producer was ahead. Requests then follow each other steadily, and the
+/// producer waits no longer than the network requires.
 struct StreamWindow {
     /// The minimum number of bytes per request, if as many are available.
     private static let smallest: Int64 = 1 << 20

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// One upload on the server. The protocols call the server's record of a file, which grows with each request, an upload.
+/// One upload on the server: a resource with its own URL, which receives the content of a file or a segment with one or more requests.
 struct RemoteUpload: Codable, Sendable {
     /// The absolute URL; nil until the server has responded to the creation.
     var url: String?
@@ -29,8 +29,7 @@ struct RemoteUpload: Codable, Sendable {
     /// server refused connections afterwards, or a gateway responded instead of the server.
     var uncountedRequest: UnansweredRequest?
 
-    /// The maximum number of uncounted bytes. The server may have received such bytes before it failed, but its offset does not include
-    /// them.
+    /// The maximum number of uncounted bytes. The server may have stored such bytes before it failed, but its offset does not include them.
     var uncounted: Int64?
 
     /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock (`Upload-Expires` of tus, or the
@@ -157,7 +156,9 @@ struct TUSCheckpoint: Codable, Sendable {
         try container.encodeIfPresent(chunkLimit, forKey: .chunkLimit)
     }
 
-    /// - Parameter limit: The maximum number of bytes to count as confirmed.
+    /// Returns the checkpoint in the form that the queue stores.
+    ///
+    /// - Parameter limit: The maximum number of bytes to report as confirmed.
     func encoded(atMost limit: Int64) throws -> Checkpoint {
         Checkpoint(
             data: try JSONEncoder().encode(self), confirmed: min(confirmed, limit),

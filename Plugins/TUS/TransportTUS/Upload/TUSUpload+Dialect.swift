@@ -23,7 +23,7 @@ extension TUSUpload {
         }
     }
 
-    /// Whether the server rejected the creation of an upload because it may speak the other protocol.
+    /// Returns whether the server may have rejected the creation of an upload because it speaks the other protocol.
     func mayHaveOtherDialect(_ error: TransferError) -> Bool {
         server.options.dialect == .auto
             && (error.failureClass == .unreachable && error.code == .notThisProtocol
@@ -33,7 +33,7 @@ extension TUSUpload {
     /// Chooses the other protocol, if the server speaks it, and no upload exists. Queries the server again, because the cache may describe
     /// server software that was since replaced.
     ///
-    /// - Parameter tus: The transport's dialect.
+    /// - Parameter tus: The dialect of the transport: tus, except in tests.
     /// - Returns: Whether this method chose the other protocol.
     mutating func chooseOtherDialect(tus: Dialect) async throws -> Bool {
         let known = await record.checkpoint

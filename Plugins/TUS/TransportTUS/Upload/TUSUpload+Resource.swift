@@ -62,6 +62,7 @@ extension TUSUpload {
 
     private var length: Int64? { file.source.growth.map(Self.length) ?? size }
 
+    /// Creates the loop that sends the content of the upload.
     private func loop(_ range: Range<Int64>, to url: String, _ digest: Checksum?) -> PatchLoop {
         let check: ContentCheck = options.verification == .checksum ? .eachRequest(.sha256) : .none
         var patchLoop = patchLoop(.whole, range, to: url, check)
@@ -69,6 +70,7 @@ extension TUSUpload {
         return patchLoop
     }
 
+    /// The result of ``create(_:)``.
     private enum Creation {
         case complete(TUSResponse)
         case open(url: String, offset: Int64?, UploadLimits)
@@ -134,6 +136,7 @@ extension TUSUpload {
         return server.dialect.lowerVersions.first { lower in untried.contains { $0.version == lower.version } }
     }
 
+    /// The error for a rejected creation.
     private func failure(_ answer: TUSResponse, of server: TUSServer) -> TransferError {
         let wasLast = [400, 412].contains(answer.status) && !server.isDialectConfirmed
         return wasLast ? server.rejectedVersions(answer) : server.changeToTUS(answer) ?? answer.failure()
@@ -151,6 +154,7 @@ extension TUSUpload {
         return server.options.requests.httpVersion == .http1 && size <= limit
     }
 
+    /// Returns the headers about the file, with its checksum if it is known.
     private func headers(_ digest: Checksum?, withContent: Bool) throws -> HTTPHeaders {
         var headers = try metadata.representationHeaders.get()
         guard let digest else { return headers }

@@ -20,7 +20,7 @@ extension TUSUpload {
         if let length = growth.length { try server.checkSize(length, atMost: features.maximumSize) }
         var receipt = TransferReceipt(bytes: 0)
         var known = await record.checkpoint
-        // A stream can't restart after its confirmed bytes were released.
+        // A stream can't restart after the queue has freed its confirmed bytes.
         var remoteOffset: TUSServer.RemoteOffset?
         if options.uploadURL != nil {
             remoteOffset = try await checkThatGivenUploadIsEmpty(known, length: Self.length(growth))
@@ -66,12 +66,14 @@ extension TUSUpload {
         return (try await created(answer), true)
     }
 
+    /// Saves and returns the URL of a created upload.
     private func created(_ answer: TUSResponse) async throws -> String {
         let url = try await server.created(answer)
         try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
         return url
     }
 
+    /// Returns the length of a growing source in bytes; nil while it is unknown.
     static func length(_ growth: SourceGrowth) -> Int64? {
         if case .complete(let size) = growth.extent { size } else { growth.length }
     }

@@ -12,7 +12,7 @@ struct TUSUpload {
     let options: AttemptOptions
     let reporter: AttemptReporter
     let threads: WorkerThreads
-    /// Whether an earlier attempt may have created an upload whose URL is unknown.
+    /// Whether an earlier attempt has saved a checkpoint, and may have created an upload whose URL is unknown.
     let isRepeated: Bool
     let remotePath: RemotePath
     /// The server's features, if they were requested to choose the protocol.
@@ -87,8 +87,8 @@ struct TUSUpload {
         return receipt
     }
 
-    /// Compares the size of the server's file with the number of sent bytes. Uncounted bytes make the server's file larger. If the size of
-    /// the server's file is unknown, or differs but may come from a proxy, adds a warning to the receipt.
+    /// Compares the size of the server's file with the number of sent bytes. Uncounted bytes (``RemoteUpload/uncounted``) make the server's file
+    /// larger. If the size of the server's file is unknown, or differs but may come from a proxy, adds a warning to the receipt.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the sizes differ. The upload is then removed, if the
     ///   server allows that.
@@ -108,6 +108,7 @@ struct TUSUpload {
             "The server \(server.origin) has a file of \(stored.bytes) bytes instead of \(receipt.bytes).", retryAfter: busy?.retryAfter)
     }
 
+    /// Sends a file with tus, and sets the checksum, the warnings and the remaining segments in the receipt.
     private func transfer(_ receipt: inout TransferReceipt) async throws {
         var known = await record.checkpoint
         var remoteOffset: TUSServer.RemoteOffset?
@@ -184,6 +185,7 @@ struct TUSUpload {
         return remoteOffset
     }
 
+    /// Returns whether to send the file in segments.
     private func usesConcatenation(_ features: TUSFeatures) -> Bool {
         options.segmentsPerFile > 1 && size > 1 && size >= server.options.requests.parallelThreshold && features.offers(.concatenation)
     }
@@ -228,6 +230,7 @@ struct TUSUpload {
         return (url, 0)
     }
 
+    /// Returns whether to send the content of the file with the creation.
     private func createsWithContent(_ features: TUSFeatures) -> Bool {
         // An interrupted creation can't resume. A later attempt therefore creates the upload without content, to make progress even over a
         // slow and unstable connection.

@@ -1,9 +1,10 @@
 import Locking
 import TransferCore
 
-/// The state of a file's uploads. The server's offsets are saved before they are reported, except the last offset of a complete file.
+/// The checkpoint and the progress of a file's uploads. Saves the server's offsets in the checkpoint before it reports them to the queue, except
+/// the last offset of a complete file.
 ///
-/// All segments of a file share one record. Concurrent changes are saved together.
+/// All segments of a file share one instance, which saves concurrent changes together.
 actor TUSUploadRecord {
     /// One of a file's uploads on the server.
     enum Slot: Hashable, Sendable {
@@ -28,7 +29,9 @@ actor TUSUploadRecord {
     private let verified: Locked<Int64>
     private let positions: Locked<[Slot: Position]>
 
+    /// The number of the last change of the checkpoint, from 1.
     private var lastChange = 0
+    /// The number of the last change that is saved.
     private var lastSaved = 0
     private var isSaving = false
     private var waiters: [CheckedContinuation<Void, Never>] = []
@@ -52,7 +55,9 @@ actor TUSUploadRecord {
         try await save { $0 = checkpoint }
     }
 
-    /// Changes the checkpoint, and returns after it is saved.
+    /// Changes the checkpoint, and returns after the queue has stored it.
+    ///
+    /// - Throws: The error of ``AttemptReporter/save(_:)``.
     func save(_ change: (inout TUSCheckpoint) -> Void = { _ in }) async throws {
         change(&checkpoint)
         lastChange += 1
@@ -95,8 +100,8 @@ actor TUSUploadRecord {
         }
     }
 
-    /// Records that the server has the whole upload. Saves no checkpoint, because the queue stores the file's completion next, together
-    /// with the next file's checkpoint.
+    /// Marks an upload as complete on the server. Saves no checkpoint, because the queue stores the file's completion next, together with the
+    /// next file's checkpoint.
     ///
     /// - Parameter url: The upload's URL; nil if the server has not sent one.
     func complete(_ size: Int64, of slot: Slot, url: String?) {
@@ -159,7 +164,7 @@ actor TUSUploadRecord {
         checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + uncountedRequest.accepted, RemoteUpload.sizes.upperBound)
     }
 
-    /// Records whether the server may have completed the upload; see ``RemoteUpload/mayBeComplete``. The next change saves it.
+    /// Sets ``RemoteUpload/mayBeComplete``: whether the server may have completed the upload. The next change saves the value.
     func setMayBeComplete(_ value: Bool?, of slot: Slot) { checkpoint[slot].mayBeComplete = value }
 
     /// Saves a request that this process ended before its response. The server may fail at the same moment, and only its next response shows whether
@@ -169,6 +174,7 @@ actor TUSUploadRecord {
         try await save { $0[slot].unanswered = request }
     }
 
+    /// Changes the progress of one upload, and reports the progress of all uploads together.
     private nonisolated func report(_ slot: Slot, _ change: (inout Position) -> Void) {
         let total = positions.withLock { positions in
             change(&positions[slot, default: Position()])

@@ -13,7 +13,8 @@ enum ContentCheck: Hashable, Sendable {
     /// The transport reads the whole file back from the server and compares it.
     case readingBack
 
-    /// The default maximum size of a request with the checksum in a header. Its content is read twice, the second time from the page cache.
+    /// The default maximum size, in bytes, of a request with the checksum in a header. Its content is read twice, the second time from the page
+    /// cache.
     static let chunkSize: Int64 = 8 << 20
 
     /// Selects the check for a session's verification on a server.
@@ -43,6 +44,7 @@ enum ContentCheck: Hashable, Sendable {
         }
     }
 
+    /// Whether each request has its checksum in a trailer.
     var sendsTrailers: Bool {
         if case .trailer = self { true } else { false }
     }

@@ -40,6 +40,8 @@ struct ReadBack {
     }
 
     /// Checks, with an upload that the app supplied, that the server offers uploads for download. Does not change or create uploads.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server offers no downloads.
     func probe(given url: String) async throws {
         let status = try await status(of: url)
         if status == 405 || status == 501 { throw unverifiable(status) }
@@ -52,6 +54,7 @@ struct ReadBack {
             cause: "GET returned \(status)")
     }
 
+    /// Creates an upload of length 0, returns the status of its download, and removes it.
     private func statusOfEmptyUpload(_ metadata: UploadMetadata) async throws -> Int {
         let url = try await server.created(
             try await server.requestCreation(metadata, headers: [server.dialect.lengthHeader: "0"]))
@@ -60,6 +63,8 @@ struct ReadBack {
         return status
     }
 
+    /// Returns the status of the response to a `GET` request.
+    ///
     /// - Throws: The error for a temporary failure, which does not show whether downloads are supported.
     private func status(of url: String) async throws -> Int {
         let answer = try await server.ask(.get) { try await server.send(.get, to: url) }

@@ -19,13 +19,13 @@ extension FolderTransport {
     func upload(
         _ source: UploadSource, _ attempt: FileAttempt, to folder: FilePath, _ reporter: AttemptReporter
     ) async throws -> TransferReceipt {
-        // Opening compares the file with the identity that the queue recorded.
+        // Opening compares the file with the identity (size, time and file number) that the queue stored for it.
         let reader = try await FileReader.open(source, on: threads)
         let size = try await size(of: source)
         let time = source.growth == nil ? source.identity.modificationTime : nil
         let name = attempt.remotePath
-        // The part file's name contains the transfer's ID, so a late discard never removes the part file of a restarted upload. In a fleet,
-        // it also contains the lease's number, so that two members never write into the same part file.
+        // The part file's name contains the transfer's ID, so a late call of `discard` never removes the part file of a restarted upload. If another
+        // queue has worked on the transfer (in a fleet), `partID` differs from this ID, so that two queues never write into the same part file.
         let part = Array(name.bytes.dropLast(name.lastComponent.count)) + Array(".tq-\(attempt.partID).part".utf8)
         var stored =
             try attempt.checkpoint.map { try JSONDecoder().decode(UploadCheckpoint.self, from: $0.data) }
@@ -40,7 +40,7 @@ extension FolderTransport {
         if stored.isPlaced { try await remove(destination.partPath) }
         let isUpToDate = try await FileWriter.isUpToDate(destination, size: size, modificationTime: time, on: threads)
         if stored.isPlaced || isUpToDate { return TransferReceipt(bytes: size, remoteURL: destination.path.folderURL) }
-        // Save a checkpoint before the part file exists, so that a discard finds the part file even if this process is killed now.
+        // Save a checkpoint before the part file exists, so that `discard` can remove the part file even if this process is killed now.
         if attempt.checkpoint == nil { try await reporter.save(stored.checkpoint(confirmed: 0)) }
         do {
             let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, size: size, on: threads)

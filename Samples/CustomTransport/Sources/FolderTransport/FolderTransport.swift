@@ -8,7 +8,7 @@ import TransportSupport
 /// An upload first goes to a part file in the folder of the final file. The part file gets the final name when all bytes are synced. The
 /// transport does not follow links below the endpoint's folder.
 public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, SessionValidating, FileNaming {
-    /// `folder`
+    /// The ID `folder`.
     public let id: TransportID = "folder"
 
     let threads = WorkerThreads(limit: 4)

@@ -54,14 +54,14 @@ public final class UploadList: TransferQueueDelegate {
     }
 }
 
-/// Each operation remembers how to undo it.
+/// The operations of the user. Each operation saves a step that undoes it.
 extension UploadList {
     /// Runs a session now. If another session occupies the slot, that session is interrupted, and resumes later.
     public func runNow(_ id: SessionID) async throws {
         let wasHeld = try await queue.status(of: id).state == .held
         try await queue.run(id)
         undoSteps.append { [queue] in
-            // A hold interrupts the session, and clears its priority. A release puts it back in line.
+            // A hold interrupts the session, and clears its priority. After a release, the session waits for its turn again.
             try await queue.hold(id)
             if !wasHeld { try await queue.release(id) }
         }

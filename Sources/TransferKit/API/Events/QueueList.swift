@@ -32,11 +32,11 @@ public struct QueueOrder: Hashable, Sendable, Codable {
 public struct QueueList: Sendable, Hashable {
     /// A change of the list.
     public enum Change: Sendable, Hashable {
-        /// Sessions were inserted; their indices after the change.
+        /// Sessions were inserted. The value has their indices after the change.
         case inserted(Range<Int>)
-        /// Sessions were removed; their indices before the change, ascending.
+        /// Sessions were removed. The value has their indices before the change, in ascending order.
         case removed([Int])
-        /// A session was moved; its indices before and after the change.
+        /// A session was moved. The values are its indices before and after the change.
         case moved(from: Int, to: Int)
         /// Events are missing, so the list no longer follows the queue. Create a new list from ``TransferQueue/order()``.
         case outdated

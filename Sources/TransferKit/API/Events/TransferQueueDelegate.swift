@@ -29,8 +29,8 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
 
     /// Decides how to continue after an account's credentials were rejected or can't be read.
     ///
-    /// Called once each time the account is blocked, regardless of the number of waiting sessions. Called again if the account is still
-    /// blocked when the next process starts the queue. If credentials are rejected after ``CredentialsAnswer/retry``, and the method
+    /// Called once each time the account is blocked for this reason, regardless of the number of waiting sessions. Called again if the account
+    /// is still blocked when the next process starts the queue. If credentials are rejected after ``CredentialsAnswer/retry``, and the method
     /// returns `retry` again, the queue waits before it unblocks the account. The delay doubles each time, from 1 s to 5 min. If the last
     /// unblocking was more than 10 min ago, the queue does not wait.
     ///

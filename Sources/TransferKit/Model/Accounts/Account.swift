@@ -12,18 +12,18 @@ public struct Account: Hashable, Sendable, Codable {
     /// The maximum number of active sessions of the account, at least 1; nil if only the limit of the queue applies.
     public var maxConcurrentSessions: Int?
 
-    /// The rate limit of all sessions of the account together, in bytes per second; nil for no limit.
+    /// The rate limit of all sessions of the account together, in bytes per second, at least 1; nil for no limit.
     public var rateLimit: Int64?
 
     /// The rate limits that replace ``rateLimit`` at some times of the week; nil for none.
     public var timetable: BandwidthTimetable?
 
-    /// The minimum time that a partly transferred file waits for its unreachable endpoint before it restarts at the next endpoint. Default:
-    /// 60 s.
+    /// The minimum time that a partly transferred file waits for its unreachable endpoint before it restarts at the next endpoint, at least 0 s.
+    /// Default: 60 s.
     public var fallbackAfter: Duration
 
     /// Whether a session tries the next endpoint if an endpoint rejects the credentials. If false, or after the last endpoint, the account
-    /// is blocked.
+    /// is blocked. Default: false.
     public var fallsBackOnCredentials: Bool
 
     /// The rules that change the order of endpoints for some files; see ``EndpointRule``.
@@ -69,6 +69,9 @@ public struct Account: Hashable, Sendable, Codable {
         name == other.name && endpoints == other.endpoints
     }
 
+    /// Checks the name, the endpoints, the limits, the rules and the timetable.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidAccount`, or `invalidRequest` for an invalid timetable.
     package func validate() throws(QueueError) {
         guard !name.isEmpty, name.utf8.count <= 255, !name.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
             throw QueueError(.invalidAccount, "The name of an account must have 1 to 255 bytes and no control characters.")

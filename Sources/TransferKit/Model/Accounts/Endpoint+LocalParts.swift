@@ -1,14 +1,14 @@
 import TransferCore
 
 extension TransportID {
-    /// The reserved transport ID of part files on this machine, in checkpoints and in the discard outbox; see ``LocalParts``.
+    /// The reserved transport ID of part files on this machine, in checkpoints and in the list of pending removals; see ``LocalParts``.
     static let localParts: TransportID = "transferkit-parts"
 }
 
 extension Endpoint {
     private static let localPartScheme = "part:"
 
-    /// The stand-in endpoint under which the store records the part file of a download from an endpoint.
+    /// The stand-in endpoint under which the store lists the part file of a download from an endpoint.
     static func localPart(of endpoint: Endpoint) -> Endpoint {
         Endpoint(transport: .localParts, address: localPartScheme + endpoint.address)
     }

@@ -8,11 +8,11 @@ public struct EndpointRule: Hashable, Sendable, Codable {
     /// The direction of matching sessions; nil for both directions.
     public var direction: TransferDirection?
 
-    /// The smallest size of a matching file, in bytes; nil for no minimum. A file of unknown size, such as a stream without a length or a download
-    /// before its first attempt, matches only rules without sizes.
+    /// The smallest size of a matching file, in bytes, at least 0; nil for no minimum. A file of unknown size, such as a stream without a
+    /// length or a download before its first attempt, matches only rules without sizes.
     public var minimumSize: Int64?
 
-    /// The largest size of a matching file, in bytes; nil for no maximum.
+    /// The largest size of a matching file, in bytes, at least ``minimumSize``; nil for no maximum.
     public var maximumSize: Int64?
 
     /// The addresses of preferred endpoints of the account, the most preferred endpoint first: at least one address, without duplicates.

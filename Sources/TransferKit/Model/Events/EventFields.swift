@@ -1,8 +1,7 @@
 import Foundation
 import TransferCore
 
-/// An event as a flat object with named members. Other programs receive events in this form. The rows of the change log are derived from
-/// this form.
+/// An event as a flat JSON object. Other programs receive events in this form, and the rows of the change log are derived from it.
 ///
 /// The event's name is the name of its ``QueueEvent/Kind`` case. The meaning of a released name or member never changes.
 struct EventFields: Codable {

@@ -45,8 +45,8 @@ public struct QueueEvent: Hashable, Sendable {
         /// A session was quarantined, because it can't be read, or because the store refuses to change it. The text describes the session and the
         /// reason.
         case quarantined(String)
-        /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content. The text
-        /// contains the number of deleted sessions or removals. Not stored.
+        /// The store reached a limit, so the queue deleted the oldest sessions in quarantine, or forgot the oldest pending removals of remote
+        /// content. The text contains their number. Not stored.
         case storeTrimmed(String)
         /// The statistics of the whole queue, at the interval ``QueueConfiguration/totalProgressInterval`` while sessions run, and once after the
         /// last run. Not sent without such an interval; never stored.
@@ -80,7 +80,7 @@ public struct QueueEvent: Hashable, Sendable {
         case didActivate(SessionID)
         /// The transport of a session will start its work.
         case willStartRunning(SessionID)
-        /// The transport of a session is connected: it has transferred its first bytes, or the other end has confirmed something.
+        /// The transport of a session has transferred its first bytes, or has saved a checkpoint that covers bytes.
         case didStartRunning(SessionID)
         /// The transport of a session will stop its work. Sent only after ``didStartRunning(_:)``.
         case willStopRunning(SessionID)
@@ -96,7 +96,7 @@ public struct QueueEvent: Hashable, Sendable {
         case updated(SessionID)
         /// Every item of a session is at its destination or was skipped.
         case completed(SessionID)
-        /// The session ended with an error.
+        /// A session ended with an error.
         case failed(SessionID, TransferError)
         /// The app cancelled these sessions.
         case cancelled([SessionID])
@@ -133,8 +133,8 @@ public struct QueueEvent: Hashable, Sendable {
         case accountBlocked(account: String, TransferError)
         /// The account's sessions may start again.
         case accountUnblocked(account: String)
-        /// The account's credentials were rejected or can't be read. Sent once each time the account is blocked, and again when the next
-        /// process starts the queue.
+        /// The account's credentials were rejected or can't be read. Sent once each time the account is blocked for this reason. Sent
+        /// again if the account is still blocked when the next process starts the queue.
         case needsCredentials(account: String, TransferError)
     }
 
@@ -175,7 +175,7 @@ public struct QueueEvent: Hashable, Sendable {
         }
     }
 
-    /// Whether the event reports only progress. Newer progress replaces it.
+    /// Whether the event reports only progress, so that a newer event can replace it.
     package var isProgress: Bool {
         switch kind {
         case .progress, .itemProgress, .totalProgress: true

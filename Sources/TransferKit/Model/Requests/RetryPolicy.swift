@@ -1,20 +1,23 @@
-/// When and how often a failed attempt is retried. Delays use exponential backoff with full jitter, so that the clients of a server do not
-/// return at the same time.
+/// When and how often the queue retries a failed attempt.
+///
+/// Delays use exponential backoff with full jitter: each delay is random, from 0 s to an upper bound that doubles. Therefore, the clients of a
+/// server do not return at the same time.
 public struct RetryPolicy: Hashable, Sendable, Codable {
-    /// The upper bound of the first delay, a year at most. Default: 1 s. The bound doubles with each consecutive failure.
+    /// The upper bound of the first delay, from 0 s to a year. Default: 1 s. The bound doubles with each consecutive failure.
     public var base: Duration
 
-    /// The upper bound of all delays, a year at most. Default: 5 min. A server can ask for a longer delay, 24 h at most.
+    /// The upper bound of all delays, from 0 s to a year. Default: 5 min. A server can ask for a longer delay, at most 24 h.
     public var maximumDelay: Duration
 
     /// The maximum number of consecutive failed attempts of a file at one endpoint, at least 1. Default: 8.
     ///
-    /// The count restarts when 64 KiB more of the file are confirmed, or 1 % of a smaller file. Attempts during an outage of the server are not
-    /// counted; see ``giveUpAfter``.
+    /// The count restarts when 64 KiB more of the file are confirmed, or 1 % of a file below 6.25 MiB. The count excludes attempts during an
+    /// outage of the server; see ``giveUpAfter``.
     public var maximumAttempts: Int
 
-    /// How long an outage of the account's servers may last before a waiting session fails, at least 0 s. Default: nil, for no limit. The
-    /// time begins with the first attempt in this process that failed because of the outage.
+    /// How long an outage of the account's servers may last before a waiting session fails, at least 0 s. In an outage, no connection is
+    /// established, no server responds, or a proxy responds instead. Default: nil, for no limit. The time begins with the first attempt in this
+    /// process that failed because of the outage.
     public var giveUpAfter: Duration?
 
     /// Creates a policy.
@@ -27,7 +30,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         self.giveUpAfter = giveUpAfter
     }
 
-    /// Validates the bounds.
+    /// Checks the number of attempts and the delays.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func validate() throws(QueueError) {
@@ -78,7 +81,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// is low, because each attempt may be short on a path that soon breaks.
     private static let smallestProgress: Int64 = 64 << 10
 
-    /// Whether enough bytes were confirmed to reset the count of failures: 64 KiB, or 1 % of a smaller file if its size is known.
+    /// Whether enough bytes were confirmed to reset the count of failures: 64 KiB, or 1 % of a file below 6.25 MiB if its size is known.
     ///
     /// - Parameter confirmed: The number of bytes that were confirmed since the count was last reset. Several attempts may have sent them.
     package static func isProgress(confirmed: Int64, of size: Int64?) -> Bool {

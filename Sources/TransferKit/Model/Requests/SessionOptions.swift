@@ -27,14 +27,14 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// When and how often failed attempts are retried.
     public var retry: RetryPolicy
 
-    /// The maximum time during which an attempt sends, receives and confirms no byte. Default: 60 s.
+    /// The maximum time during which an attempt sends, receives and confirms no byte, more than 0 s. Default: 60 s.
     public var stallTimeout: Duration
 
-    /// The maximum time to wait for the server's response after a request, or the last byte of a file above 1 MiB, was sent. Applies if it is
-    /// longer than ``stallTimeout``. Default: 300 s.
+    /// The maximum time to wait for the server's response after a request, or the last byte of a file above 1 MiB, was sent. More than 0 s.
+    /// Applies if it is longer than ``stallTimeout``. Default: 300 s.
     public var responseTimeout: Duration
 
-    /// The maximum time from the first start of the session until its end, at least 1 s. Includes all attempts, waits, pauses and restarts
+    /// The maximum time from the first start of the session until its end, from 1 s to 100 years. Includes all attempts, waits, pauses and restarts
     /// of the process. Default: nil, for no limit.
     ///
     /// When the time has passed, the session fails with the code `deadlineExceeded`, regardless of what it waits for: a retry, a slot, its
@@ -48,7 +48,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The policy for a file that changed after a part of it was sent. Default: the file fails, and the error describes the change.
     public var onSourceChange: SourceChangePolicy
 
-    /// The rate limit of the whole session, in bytes per second; nil for no limit.
+    /// The rate limit of the whole session, in bytes per second, at least 1; nil for no limit.
     public var rateLimit: Int64?
 
     /// The maximum number of files in flight, 1 to 64. Default: nil, for one file above 1 MiB at a time, or several smaller files. The number of
@@ -75,11 +75,11 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Headers for each request of HTTP transports. The store contains them unencrypted, so use an endpoint's credentials for secrets.
     public var headers: [String: String]
 
-    /// The maximum size of a chunk in bytes, at least 1, for transports that send files in chunks. Default: nil, for the endpoint's
-    /// setting.
+    /// The maximum size of a chunk in bytes, at least 1. A chunk is the part of an upload that one request sends. Only for transports that send
+    /// files in chunks, such as tus. Default: nil, for the endpoint's setting.
     public var chunkSize: Int64?
 
-    /// The number of segments of a large file to transfer in parallel, 1 to 64, if the transport and the server support it. Default: 1.
+    /// The number of segments (ranges) of a large file to transfer in parallel, 1 to 64, if the transport and the server support it. Default: 1.
     public var segmentsPerFile: Int
 
     /// The policy for files that already exist at the destination. Default: the transfer of a file that already exists fails. For an
@@ -119,8 +119,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Default: nil, for no comparison.
     public var expectedChecksum: String?
 
-    /// A number in the names of the session's part files; nil for no number. Another queue may still have part files with an earlier number
-    /// open. Queues that run the session at the same time must have different numbers.
+    /// A number in the names of the session's part files; nil for no number. Queues that run the session at the same time must have different
+    /// numbers, because another queue may still write into part files with an earlier number.
     package var partEpoch: Int64?
 
     /// Creates options. Each option has a default.

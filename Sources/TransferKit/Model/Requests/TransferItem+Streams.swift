@@ -17,7 +17,7 @@ extension TransferItem {
     /// ``TransferQueue/continueStream(_:bufferSize:ahead:)`` supplies the rest. An item of this kind can be enqueued only once.
     ///
     /// - Parameters:
-    ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or similar.
+    ///   - chunks: The bytes in order, as elements of any size: `Data`, arrays of bytes, or similar.
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the sequence has another length.
     ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
@@ -35,7 +35,7 @@ extension TransferItem {
     /// - Parameters:
     ///   - destination: The remote name.
     ///   - length: The length in bytes, if it is known. The item fails if the written length differs.
-    ///   - bufferSize: The size of the buffer in memory, in bytes. A write waits while the buffer is full.
+    ///   - bufferSize: The size of the buffer in memory, in bytes, at least 1. A write waits while the buffer is full.
     ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
     public static func stream(
         as destination: some RemotePathConvertible, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead

@@ -2,7 +2,7 @@ import Foundation
 import Locking
 import TransferCore
 
-/// A bounded buffer of chunks between a ``StreamWriter`` and the queue. A write waits while the buffer is full.
+/// A bounded buffer of bytes between a ``StreamWriter`` and the queue. A write waits while the buffer is full.
 final class ByteChannel: Sendable {
     private struct State: Sendable {
         var chunks: [Data] = []
@@ -27,7 +27,9 @@ final class ByteChannel: Sendable {
         self.capacity = max(1, capacity)
     }
 
-    /// Waits until the buffer holds less than its capacity, then adds a chunk.
+    /// Waits until the buffer holds less than its capacity, then adds all of the data, even if it exceeds the remaining room.
+    ///
+    /// - Throws: The reason why the stream takes no more bytes; `CancellationError` if the task is cancelled while it waits.
     func write(_ chunk: Data) async throws {
         while true {
             let version = changes.version
@@ -41,9 +43,10 @@ final class ByteChannel: Sendable {
         }
     }
 
-    /// Adds as many bytes of a chunk as the buffer has room for, without waiting.
+    /// Adds as many bytes of the data as the buffer has room for, without waiting.
     ///
     /// - Returns: The number of added bytes.
+    /// - Throws: The reason why the stream takes no more bytes.
     func tryWrite(_ chunk: some DataProtocol) throws -> Int {
         let count = try state.withLock { state in
             let count = min(chunk.count, try Self.room(capacity, state))
@@ -59,6 +62,8 @@ final class ByteChannel: Sendable {
     var hasRoom: Bool { state.withLock { (try? Self.room(capacity, $0)) ?? 1 } > 0 }
 
     /// Waits until the buffer has room.
+    ///
+    /// - Throws: The errors of ``write(_:)``.
     func waitForRoom() async throws {
         while true {
             let version = changes.version
@@ -88,7 +93,7 @@ final class ByteChannel: Sendable {
         changes.send()
     }
 
-    /// Records a report from the reader about the chunks.
+    /// Handles a report from the queue about the bytes that it has read.
     func handle(_ report: StreamReport) {
         state.withLock { state in
             switch report {
@@ -104,6 +109,8 @@ final class ByteChannel: Sendable {
     }
 
     /// Waits until all bytes written so far are stored and, after the end of the stream, until the completion mark is stored.
+    ///
+    /// - Throws: The reason why the queue stopped reading; the error with which the writer ended the stream; `CancellationError`.
     func flush() async throws {
         let target = state.withLock { $0.accepted }
         while true {
@@ -120,7 +127,9 @@ final class ByteChannel: Sendable {
         }
     }
 
-    /// Waits for bytes and returns all buffered chunks; nil at the end.
+    /// Waits for bytes, and returns all buffered bytes; nil at the end of the stream.
+    ///
+    /// - Throws: The error with which the writer ended the stream; `CancellationError` if the task is cancelled while it waits.
     func read() async throws -> [Data]? {
         while true {
             let version = changes.version

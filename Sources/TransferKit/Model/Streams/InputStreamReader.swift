@@ -14,6 +14,8 @@ final class InputStreamReader: @unchecked Sendable {  // Only the blocks of `que
     }
 
     /// Returns the next bytes, at least one; nil at the end of the stream. If the task is cancelled, does not wait for a read that blocks.
+    ///
+    /// - Throws: The error of the stream; `CancellationError` if the task is cancelled.
     func next() async throws -> Data? {
         let waiting = Locked<CheckedContinuation<Data?, any Error>?>(nil)
         return try await withTaskCancellationHandler {

@@ -2,7 +2,7 @@ import Foundation
 import Locking
 import TransferCore
 
-/// A report about the chunks of a stream.
+/// A report of the queue about the bytes that it reads from a stream.
 enum StreamReport: Sendable {
     /// The storage folder contains this number of additional bytes.
     case stored(Int)
@@ -12,7 +12,7 @@ enum StreamReport: Sendable {
     case refused(any Error)
 }
 
-/// The source of an app's stream. A producer provides the chunks in order, and can be read only once. Two producers are equal if they are
+/// The source of an app's stream. A producer provides the bytes in order, and can be read only once. Two producers are equal if they are
 /// the same object.
 package final class StreamProducer: Sendable {
     typealias Write = @Sendable (Data) async throws -> Void
@@ -26,8 +26,10 @@ package final class StreamProducer: Sendable {
     private let isClaimed = Locked(false)
 
     /// - Parameters:
-    ///   - report: Receives the reports about the chunks.
-    ///   - body: Writes the chunks in order, and returns after the last chunk.
+    ///   - length: The length of the stream in bytes; nil if the app does not know it.
+    ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
+    ///   - report: Receives the queue's reports about the bytes.
+    ///   - body: Writes the bytes in order, and returns after the last byte.
     init(
         length: Int64?, ahead: Int64, report: @escaping @Sendable (StreamReport) -> Void = { _ in },
         body: @escaping @Sendable (_ write: Write) async throws -> Void
@@ -59,7 +61,7 @@ package final class StreamProducer: Sendable {
 }
 
 extension StreamProducer {
-    /// Creates a producer from the chunks of a ``StreamWriter``.
+    /// Creates a producer of the bytes that a ``StreamWriter`` writes.
     convenience init(reading channel: ByteChannel, length: Int64?, ahead: Int64) {
         self.init(length: length, ahead: ahead, report: channel.handle) { write in
             while let chunks = try await channel.read() {

@@ -4,8 +4,8 @@ import TransferCore
 /// Writes the bytes of a stream item. Created by ``TransferItem/stream(as:length:bufferSize:ahead:)`` or
 /// ``TransferQueue/continueStream(_:bufferSize:ahead:)``.
 ///
-/// The queue reads the written bytes while the item's session runs, as from a pipe. Any task may use the writer; the order of chunks from
-/// concurrent tasks is arbitrary. If the writer is released without ``finish()`` or ``fail(_:)``, the item fails.
+/// The queue reads the written bytes while the item's session runs, as from a pipe. Any task may use the writer. If several tasks
+/// write concurrently, the order of their calls is arbitrary. If the writer is released without ``finish()`` or ``fail(_:)``, the item fails.
 public final class StreamWriter: Sendable {
     private let channel: ByteChannel
 
@@ -17,10 +17,10 @@ public final class StreamWriter: Sendable {
         channel.end(.failure(TransferError(.sourceLost, .producerGone, "its writer was released before finish() was called.")))
     }
 
-    /// Appends a chunk. Waits until the buffer has room, which can take until the session runs or is resumed.
+    /// Appends data. Waits until the buffer has room, which can take until the session runs or is resumed.
     ///
     /// - Throws: A ``/TransferCore/TransferError`` if the stream has ended, or if the queue no longer reads the stream, for example because
-    ///   the session was cancelled; `CancellationError` if the task is cancelled while the call waits. After an error, no byte of the chunk
+    ///   the session was cancelled; `CancellationError` if the task is cancelled while the call waits. After an error, no byte of the data
     ///   is sent.
     public func write(_ chunk: some DataProtocol) async throws {
         let data = chunk as? Data ?? Data(chunk)
@@ -28,7 +28,7 @@ public final class StreamWriter: Sendable {
         try await channel.write(data)
     }
 
-    /// Appends as many bytes of a chunk as the buffer has room for, without waiting. For producers that must not wait, such as a timer.
+    /// Appends as many bytes of the data as the buffer has room for, without waiting. For producers that must not wait, such as a timer.
     ///
     /// ```swift
     /// timer.setEventHandler {
@@ -41,7 +41,7 @@ public final class StreamWriter: Sendable {
     /// }
     /// ```
     ///
-    /// - Returns: The number of appended bytes, from the start of the chunk; 0 if the buffer is full.
+    /// - Returns: The number of appended bytes, from the start of the data; 0 if the buffer is full.
     /// - Throws: A ``/TransferCore/TransferError`` if the queue no longer reads the stream, or the stream has ended.
     public func tryWrite(_ chunk: some DataProtocol) throws -> Int {
         try channel.tryWrite(chunk)

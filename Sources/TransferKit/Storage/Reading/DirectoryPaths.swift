@@ -3,7 +3,7 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// A builder for the paths of the files in a session's manifest. Looks up each folder only once.
+/// Builds the paths of the files in a session's manifest, the stored list of its files. Looks up each folder only once.
 struct DirectoryPaths {
     struct Location {
         var source: [UInt8]

@@ -58,8 +58,8 @@ extension QueueStore {
         return position
     }
 
-    /// Returns the next unfinished files in a session's manifest, in order; see ``FolderExpansion``. A file with an invalid state counts as
-    /// unfinished, so that its session can't complete without this file.
+    /// Returns the next unfinished files in a session's manifest, the stored list of its files (``FolderExpansion``), in order. A file with
+    /// an invalid state counts as unfinished, so that its session can't complete without this file.
     package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
         try await read { [sources] db in try Self.pendingFiles(of: key, after: position, limit: limit, sources, in: db) }
     }

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// A remote folder in the manifest of a session.
+/// A remote folder in the manifest of a session, the stored list of its files and folders.
 struct RemoteFolder: Sendable {
     /// The number of the folder in the manifest.
     var number: Int64

@@ -4,8 +4,8 @@ import Locking
 import TransferCore
 
 extension QueueStore {
-    /// Creates a scheduler with the content of the store. Quarantines unreadable sessions, and stores the changes that the end of the last process
-    /// requires, for example releases of held removals.
+    /// Creates a scheduler with the content of the store. Quarantines unreadable sessions, and stores the changes that the end of the last
+    /// process requires, for example for removals that waited for the end of a run.
     ///
     /// - Returns: The scheduler, a sentence about each session that went into quarantine, and the events to report.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], events: [QueueEvent.Kind]) {
@@ -91,7 +91,8 @@ extension QueueStore {
         )
         """
 
-    /// Returns the sessions with a checkpoint of an earlier attempt. Omits sessions whose next run discards all checkpoints before it begins.
+    /// Returns the sessions with a checkpoint of an earlier attempt. Omits sessions whose next run moves all checkpoints into the discard
+    /// outbox (``DiscardQuery``) before it begins.
     private static func begunSessions(in db: Database) throws -> Set<SessionKey> {
         try SessionKey.fetchSet(
             db,
@@ -103,11 +104,11 @@ extension QueueStore {
                 """)
     }
 
-    /// Returns the cancelled sessions whose checkpoints an earlier process had not begun to discard, because it was killed after the end of a
-    /// cancelled run.
+    /// Returns the cancelled sessions whose checkpoints an earlier process had not begun to move into the discard outbox, because it was
+    /// killed after the end of a cancelled run.
     ///
     /// - Parameters:
-    ///   - limit: The maximum number of checkpoints to discard during the opening of the queue.
+    ///   - limit: The maximum number of checkpoints to move during the opening of the queue.
     ///   - unreadable: Sessions that go into quarantine with their checkpoints.
     /// - Returns: The sessions with at most `limit` checkpoints together, and the other sessions.
     private static func undiscardedSessions(

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// Consecutive files of a session that a run reads ahead.
+/// Consecutive unfinished files of a session, which a run reads ahead.
 package struct FilePage: Sendable {
     package var files: [PendingFile]
     /// The checkpoints of earlier attempts, by position and by the endpoint's address.

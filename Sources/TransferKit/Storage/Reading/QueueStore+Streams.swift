@@ -6,6 +6,7 @@ import TransferCore
 /// A stream that an earlier process left in the store.
 struct StoredStream: Sendable {
     var session: SessionID
+    /// The name of the stream's file in the ``Spool``.
     var name: Data
     var destination: RemotePath
     /// The length of the stream in bytes; nil if it is unknown.

@@ -16,7 +16,8 @@ package final class OwnerLock: Sendable {
     static let name = "owner.lock"
     private static let storeMark = "store"
 
-    /// Whether an earlier owner recorded that the folder contains a store. The database then existed, and its name was durable.
+    /// Whether an earlier owner noted in the lock file that the folder contains a store. The database then existed, and its name was
+    /// durable.
     let storeWasRecorded: Bool
     private let descriptor: Locked<FileDescriptor?>
 
@@ -95,8 +96,8 @@ package final class OwnerLock: Sendable {
         }
     }
 
-    /// Records that the folder contains a store, so that later owners recognize an empty or missing database as damaged. The record
-    /// survives a power loss, if possible.
+    /// Notes in the lock file that the folder contains a store, so that later owners recognize an empty or missing database as damaged. The
+    /// note survives a power loss, if possible.
     func recordStore() {
         guard !storeWasRecorded else { return }
         descriptor.withLock { descriptor in
@@ -107,12 +108,13 @@ package final class OwnerLock: Sendable {
     }
 
     private static func recordOwner(_ descriptor: FileDescriptor, storeWasRecorded: Bool) {
-        // Waiting processes read the record to notice a new owner, and to name the owner in an error message. Later owners read it to recognize an
-        // empty or missing database as damaged. The lock alone determines the owner, so a failure to write the record, for example because the disk
-        // is full, affects only these uses.
-        // The random number distinguishes this owner from another owner in the same process.
+        // Waiting processes read the lock file to notice a new owner, and to name the owner in an error message. Later owners read it to
+        // recognize an empty or missing database as damaged. The lock alone determines the owner, so a failure to write the file, for
+        // example because the disk is full, affects only these uses. The random number distinguishes this owner from another owner in the
+        // same process.
         let record = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (storeWasRecorded ? "\(storeMark)\n" : "")
-        // The new record overwrites the old record before the file is shortened, so a kill between the two calls does not lose the mark.
+        // The new content overwrites the old content before the file is shortened, so a kill between the two calls does not lose the note
+        // about the store.
         guard (try? descriptor.writeAll(toAbsoluteOffset: 0, record.utf8)) != nil else { return }
         _ = ftruncate(descriptor.rawValue, off_t(record.utf8.count))
     }

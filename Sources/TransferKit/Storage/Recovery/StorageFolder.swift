@@ -114,7 +114,7 @@ package enum StorageFolder {
     /// SQLite treats a missing file, and a file shorter than a page, as an empty database, so a lost store would look new. For an empty or missing
     /// file, SQLite would also delete the write-ahead log.
     ///
-    /// - Parameter storeWasRecorded: Whether an earlier owner recorded that the folder contains a store.
+    /// - Parameter storeWasRecorded: Whether an earlier owner noted in its lock file that the folder contains a store.
     static func inspect(_ path: FilePath, storeWasRecorded: Bool) throws(QueueError) {
         var status = stat()
         if unsafe path.withPlatformString({ unsafe lstat($0, &status) }) != 0, errno == ENOENT {

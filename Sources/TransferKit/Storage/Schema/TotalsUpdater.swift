@@ -4,7 +4,8 @@ import GRDB
 /// the differences to the totals.
 ///
 /// For a change to a whole session, the updater reads all figures of the session. For a change to one file, the updater reads only the
-/// session's row and the file's checkpoints, and for new files only the session's row, because such changes are frequent. For inserted sessions, it reads nothing.
+/// session's row and the file's checkpoints, and for new files only the session's row, because such changes are frequent. For inserted
+/// sessions, it reads nothing.
 struct TotalsUpdater {
     private typealias Snapshot = (state: String, figures: SessionFigures)
 

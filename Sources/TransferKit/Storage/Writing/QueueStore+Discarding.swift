@@ -7,7 +7,9 @@ package struct PendingDiscard: Sendable {
     package var key: Int64
     package var endpoint: Endpoint
     package var checkpoint: Checkpoint
+    /// The number of failed attempts.
     package var attempts: Int
+    /// The deadline, after which the queue abandons the removal.
     package var giveUpAt: Date
 }
 
@@ -92,8 +94,8 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT value FROM setting WHERE name = ? AND value <> 0"), arguments: [Mark.discard.name(of: key)])
     }
 
-    /// Forgets checkpoints of a session that the transaction also removes, as many as the transaction may still delete. The removal deletes the
-    /// other checkpoints, but keeps their content.
+    /// Forgets checkpoints of a session that the transaction also removes, as many as the transaction may still delete. The removal of the
+    /// session deletes the other checkpoints, but keeps the uploads and part files to which they refer.
     static func dropCheckpoints(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
         transaction.withdrawn.insert(key)
         try execute(
@@ -185,8 +187,8 @@ extension QueueStore {
             [endpoint, checkpoint.data, checkpoint.confirmed, StoreCoding.encode(giveUpAt), key, position])
     }
 
-    /// Records a checkpoint that the run of a removed session saved before the run ended. If the session is in quarantine, stores the
-    /// checkpoint with the session's other rows.
+    /// Adds a held entry to the outbox for a checkpoint that the unfinished run of a removed session saved. If the session is in
+    /// quarantine, instead stores the checkpoint with the session's other rows.
     static func holdDiscard(
         _ checkpoint: Checkpoint, at endpoint: Endpoint, of key: SessionKey, position: Int64, _ now: Date, in db: Database
     ) throws {

@@ -64,7 +64,8 @@ extension QueueStore {
         }
     }
 
-    /// Moves an entry that turned out to be a folder from the manifest to the end of the pending items. A run lists the folder later.
+    /// Moves an entry that turned out to be a folder from the manifest (the table `file`) to the end of the pending items (the table
+    /// `item`). A run lists the folder later.
     private static func makeFolderItem(of session: SessionKey, _ position: Int64, in db: Database) throws {
         try execute(
             db,

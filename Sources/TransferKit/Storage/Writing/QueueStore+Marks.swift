@@ -4,6 +4,8 @@ import TransferCore
 /// Operations on the rows of a session that can take several transactions. While such an operation is incomplete, the table `setting` contains
 /// its mark. A transaction that may not change more rows (``StoreTransaction/rowsToSweep``) only stores the mark.
 extension QueueStore {
+    /// The operations that can take several transactions: the reset of files, and the move of checkpoints into the discard outbox
+    /// (``DiscardQuery``).
     enum Mark: String, CaseIterable, Sendable {
         case reset, discard
 
@@ -78,8 +80,8 @@ extension QueueStore {
 
     // MARK: Continuing
 
-    /// Completes the operations on a session that are in progress. Discards its checkpoints before it resets its files, because the checkpoints may
-    /// belong to an earlier account of the session.
+    /// Completes the operations on a session that are in progress. Moves its checkpoints into the discard outbox before it resets its
+    /// files, because the checkpoints may belong to an earlier account of the session.
     package func finishMarked(_ key: SessionKey) async throws {
         for mark in [Mark.discard, .reset] {
             while try await read({ try Self.has(mark, of: key, in: $0) }) { try await commit([mark.continuation(of: key)]) }
@@ -150,7 +152,7 @@ extension QueueStore {
         }
     }
 
-    /// Stores the marks of discards that have not begun, at most 10,000 in one transaction.
+    /// Stores marks for sessions whose checkpoints must be moved into the discard outbox later, at most 10,000 marks in one transaction.
     func markDiscards(of keys: [SessionKey]) async throws(QueueError) {
         do {
             for start in stride(from: 0, to: keys.count, by: Self.maximumRowsPerSweep) {

@@ -97,8 +97,8 @@ extension QueueStore {
 
     // MARK: Sweeping
 
-    /// Returns whether there is work for ``DeferredDeletion``: a removed or quarantined session still has rows in their original tables, the store
-    /// exceeds its limits, or a reset or a discard is incomplete.
+    /// Returns whether there is work for ``DeferredDeletion``: a removed or quarantined session still has rows in their original tables,
+    /// the store exceeds its limits, or a reset of files or a move of checkpoints into the discard outbox (``DiscardQuery``) is incomplete.
     func hasDeferredWork() async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)

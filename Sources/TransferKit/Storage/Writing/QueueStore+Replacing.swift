@@ -95,7 +95,7 @@ extension QueueStore {
                 rows.positions.insert(position)
                 rows.contents[position] = [try row.decode(Data.self, atIndex: 0), try row.decode(Data.self, atIndex: 1)]
             } else {
-                // Items that are not in the manifest yet get the positions after the last position in the manifest.
+                // Items that are not in the manifest (the table `file`) yet get the positions after the last position in the manifest.
                 guard
                     let row = try StoredRow.fetchOne(
                         db.cachedStatement(

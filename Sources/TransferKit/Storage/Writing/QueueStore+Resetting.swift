@@ -11,11 +11,12 @@ extension QueueStore {
 
     /// Begins the reset of a session: resets the first files, and stores a mark if files remain.
     ///
-    /// The session's figures contain no failed files from now on. After the reset, they contain the stand-ins, which stay failed.
+    /// The session's statistics contain no failed files from now on. After the reset, they contain the stand-ins, which stay failed. A
+    /// stand-in is a row for an entry whose name can't be stored.
     ///
     /// - Parameter isWhole: Whether to reset all files, and not only the failed files.
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
-        // A retry resumes the session's unfinished uploads. The uploads at an earlier account of the session must still be discarded.
+        // A retry resumes the session's unfinished uploads. The uploads at an earlier account of the session must still be removed.
         try execute(db, "DELETE FROM setting WHERE name = ? AND ifnull(value, 0) = 0", [Mark.discard.name(of: key)])
         let progress = isWhole ? ", files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0, times = NULL" : ""
         try execute(
@@ -98,7 +99,7 @@ extension QueueStore {
                 kind, directory, source, destination, 0, symbolic_links, place, place IS NOT NULL
             FROM file WHERE session = ?1 AND position BETWEEN ?2 AND ?3 AND state = 'failed' AND kind IN ('folder', 'remoteFolder')
             """, range)
-        // A folder with rows in the manifest does not count as a file.
+        // The statistics include the files of a partly read folder, so they must not include the folder itself as a file.
         try execute(
             db,
             """

@@ -14,7 +14,7 @@ package struct StoreLimits: Sendable {
     package init() {}
 }
 
-/// The rows that were deleted because the store had reached a limit.
+/// The rows that were deleted because the store exceeded a limit.
 package struct TrimmedRows: Sendable, Equatable {
     /// The reason for the quarantine of each deleted session.
     package var sessions: [String] = []
@@ -70,8 +70,8 @@ extension QueueStore {
         }
     }
 
-    /// An SQL condition for entries of the discard outbox that are older than the newest ? entries. Excludes part files on this machine, and files
-    /// that a run could still complete.
+    /// An SQL condition for entries of the discard outbox (``DiscardQuery``) that are older than the newest ? entries. Excludes part files
+    /// on this machine, and files that a run could still complete.
     private static let isOldDiscard = """
         key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(TransportID.localParts)'
         """

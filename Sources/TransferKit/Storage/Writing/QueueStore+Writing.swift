@@ -214,7 +214,8 @@ extension QueueStore {
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
     }
 
-    /// Assigns another account to a session that has transferred nothing. Discards its checkpoints, which cover no bytes, at the old account.
+    /// Assigns another account to a session that has transferred nothing. Moves its checkpoints, which cover no bytes, into the discard
+    /// outbox (``DiscardQuery``), with the endpoints of the old account.
     private static func changeAccount(
         of key: SessionKey, to account: AccountKey, _ transaction: inout StoreTransaction, in db: Database
     ) throws {
