@@ -34,12 +34,19 @@ extension TransferQueue {
         try await mailbox.send(.command(.perform(.enqueue(), .one(.id(draft.id)))))
     }
 
-    /// Runs a session now, like ``ControllableQueue/run(_:again:)``, unless the session is paused, has ended or does not exist.
-    package nonisolated func runIfUnfinished(_ id: SessionID) async throws(QueueError) {
+    /// Runs a session now, like ``ControllableQueue/run(_:again:)``, unless the session is paused, was revoked (``revoke(_:)``), has ended or does not
+    /// exist.
+    package func runIfUnfinished(_ id: SessionID) async throws(QueueError) {
         // A session that begins to run between the two commands has no delay.
-        for state in [SessionState.running, .waiting] {
+        for state in [SessionState.running, .waiting] where !revoked.contains(id) {
             try await mailbox.send(.command(.perform(.run(), .found([id], of: .state(state)))))
         }
+    }
+
+    /// Whether a run of the session has not ended. Such a run may still send, even if the queue has abandoned it and the session has failed.
+    package func hasUnendedRun(of id: SessionID) -> Bool {
+        guard let key = scheduler.sessionIndex.key(of: id) else { return false }
+        return scheduler.sessionIndex.details(key).run != 0 || scheduler.sessionIndex[key]?.conditions.contains(.runNotEnded) == true
     }
 
     /// Interrupts a session immediately, even while the store refuses changes. Until ``withdraw(_:)`` has removed the session, no run of the

@@ -148,6 +148,8 @@ extension TransferQueue {
             // The run's attempts end here. As at the end of any run, the bytes that they confirmed are included in
             // ``ShownFigures/confirmed``.
             for file in live.activeFiles { live.end(file, confirmed: file.shownConfirmed) }
+            let times = live.takeTimes()
+            if times.total > 0 { mailbox.post(.report(RunEvent(key: run.key, run: number, content: .times(times)))) }
             forget(live, of: run.key)
         }
         mailbox.post(.report(RunEvent(key: run.key, run: number, content: .abandoned(outcome))))

@@ -90,6 +90,21 @@ import TransferKit
         #expect(try await count("session", in: fleet) == 0)
     }
 
+    /// Each transaction deletes the sessions whose rows it has deleted. Otherwise, sessions without rows would accumulate, and each transaction would
+    /// examine them again.
+    @Test func `many removed sessions are deleted together with their rows`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(150)
+        let member = try await fleet.join("m")
+        for id in ids { try await addProgress(101, id, in: fleet) }
+        try await fleet.query("UPDATE session SET is_removed = true, state = 'cancelled'")
+        #expect(try await fleet.store.take(for: member).isEmpty)
+        #expect(try await count("progress", in: fleet) == 150 * 101 - 10_000)
+        #expect(try await count("session", in: fleet) == 51)
+        #expect(try await fleet.store.take(for: member).isEmpty)
+        #expect(try await count("session", in: fleet) == 0)
+    }
+
     @Test func `the end of a large session deletes only as many rows as one transaction may`() async throws {
         let fleet = try await FleetFixture()
         let id = try await fleet.add(1)[0]

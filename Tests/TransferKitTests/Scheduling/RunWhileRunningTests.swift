@@ -81,4 +81,17 @@ import TransferKit
         #expect(times == [DualInstant.seconds(4).date])
         #expect(transaction.actions.contains(.skipBackoff(1)), "the session's files no longer wait, either")
     }
+
+    /// The call has ended the waits of files in the session's run, so it does not also end the wait after that run.
+    @Test func runCallEndsOneWait() throws {
+        var scheduler = try Scheduler.fixture()
+        _ = try scheduler.perform(.enqueue([.draft()]))
+        _ = try scheduler.perform(.start)
+        let request = try scheduler.perform(.perform(.run(), .one(.index(0))), at: .seconds(3))
+        #expect(request.actions.contains(.skipBackoff(1)))
+        _ = try scheduler.report(.waitsSkipped, of: 1, at: .seconds(4))
+        let end = try scheduler.report(.ended(.backoff(.seconds(300), .broken)), of: 1, at: .seconds(5))
+        let times = end.events.compactMap { if case .attemptFailed(_, _, let retryAt) = $0 { retryAt } else { nil } }
+        #expect(times == [DualInstant.seconds(305).date])
+    }
 }

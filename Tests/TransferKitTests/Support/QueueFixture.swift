@@ -21,6 +21,7 @@ struct QueueFixture {
         transports: [any Transport]? = nil, delegate: (any TransferQueueDelegate)? = nil, changeLogLimit: Int = 100_000,
         ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, logger: Logger? = nil,
         localReadObserver: (@Sendable (FilePath) -> Void)? = nil, storeObserver: (@Sendable (StoreStep) -> Void)? = nil,
+        progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)? = nil,
         rowsPerSweep: Int = QueueStore.maximumRowsPerSweep
     ) async throws -> TransferQueue {
         var configuration = QueueConfiguration(ordering: ordering, retention: retention, changeLogLimit: changeLogLimit)
@@ -30,6 +31,7 @@ struct QueueFixture {
         configuration.randomFraction = { 1 }
         configuration.localReadObserver = localReadObserver
         configuration.storeObserver = storeObserver
+        configuration.progressObserver = progressObserver
         configuration.rowsPerSweep = rowsPerSweep
         return try await TransferQueue(
             storage: .folder(folder.path.appending("store")), transports: transports ?? [memory], configuration: configuration,

@@ -100,6 +100,8 @@ extension FleetMember {
             outcomes[id] = nil
             return
         }
+        // The queue has abandoned the session's run, which may still send. The member keeps the session until the run has ended.
+        guard await !queue.hasUnendedRun(of: id) else { return }
         let statistics = status.statistics
         let lease = session.lease
         let isValid: Bool

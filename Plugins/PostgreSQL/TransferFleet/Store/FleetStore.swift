@@ -55,6 +55,8 @@ package final class FleetTransaction {
     private var addedSessions = 0
     /// Whether to call ``deleteRemoved()`` at the end of this transaction.
     var deletesRemoved = false
+    /// The number of rows with progress that this transaction may still delete.
+    var deletableRows = FleetTransaction.maximumDeletedRows
     /// The payloads of the notifications to send after the transaction; see ``FleetSchema/channel``.
     private var notifications: Set<String> = []
 

@@ -36,6 +36,8 @@ extension FleetTransaction {
     /// - Returns: Whether to call this method again, because more sessions may have expired.
     @discardableResult
     package func removeExpired() throws -> Bool {
+        // Otherwise, the sessions that wait for their deletion would accumulate.
+        if try deleteRemoved() { return true }
         let ids = try link.query(
             "SELECT id FROM session WHERE \(try expired()) ORDER BY ended_at, id LIMIT \(Self.maximumRemovals)"
         ).map { try $0.session(0) }
@@ -52,25 +54,32 @@ extension FleetTransaction {
     /// The maximum number of rows with progress of files that one transaction deletes. A file has at least one such row.
     static let maximumDeletedRows: Int64 = 10_000
 
-    /// Deletes removed sessions that no member has. If they have more rows than one transaction deletes, later transactions delete the rest.
+    /// Deletes removed sessions that no member has, at most ``maximumRemovals``, with their progress. All calls in one transaction delete at most
+    /// ``maximumDeletedRows`` rows with progress; later transactions delete the rest.
     ///
-    /// - Returns: Whether rows may be left.
+    /// - Returns: Whether sessions may be left.
     @discardableResult
     func deleteRemoved() throws -> Bool {
-        let row = try link.query(
-            """
-            WITH deleted AS (
-                DELETE FROM progress WHERE ctid = ANY(ARRAY(
-                    SELECT progress.ctid FROM session JOIN progress ON progress.session = session.id WHERE \(Self.isDeletable)
-                    LIMIT \(Self.maximumDeletedRows)))
-                RETURNING 1)
-            SELECT count(*) FROM deleted
-            """
-        ).first
-        guard try row?.integer(0) ?? 0 < Self.maximumDeletedRows else { return true }
-        try link.query("DELETE FROM session WHERE \(Self.isDeletable)")
-        return false
+        let end = ContinuousClock.now + Self.deletionTime
+        let ids = try link.query("SELECT id FROM session WHERE \(Self.isDeletable) ORDER BY id LIMIT \(Self.maximumRemovals)")
+            .map { try $0.session(0) }
+        for id in ids {
+            let row = try link.query(
+                """
+                WITH deleted AS (
+                    DELETE FROM progress WHERE ctid = ANY(ARRAY(SELECT ctid FROM progress WHERE session = $1 LIMIT $2)) RETURNING 1)
+                SELECT count(*) FROM deleted
+                """, ["\(id)", "\(deletableRows)"]
+            ).first
+            deletableRows -= min(deletableRows, try row?.integer(0) ?? 0)
+            guard deletableRows > 0, ContinuousClock.now < end else { return true }
+            try link.query("DELETE FROM session WHERE id = $1", ["\(id)"])
+        }
+        return ids.count == Self.maximumRemovals
     }
+
+    /// The time after which ``deleteRemoved()`` leaves the rest to later transactions.
+    private static let deletionTime = Duration.seconds(1)
 
     /// An SQL condition for removed sessions that no member has.
     static let isDeletable = "is_removed AND owner IS NULL"

@@ -117,6 +117,7 @@ extension PatchLoop {
         rejectedSince = nil
         if completes {
             if try await completesUpload(answer, at: end) {
+                if answer.response.sent.accepted != count { try await cannotBeComplete() }
                 try answer.checkSent(count, .protocolViolation)
                 resource.isClosed = true
                 resource.finalAnswer = answer
@@ -130,7 +131,8 @@ extension PatchLoop {
                     .transient, .invalidResponse, "The server \(server.origin) has all bytes, but did not complete the upload.")
             }
         }
-        let confirmed = answer.offset ?? end
+        // A response without an offset, before all content was sent, does not tell what the server has.
+        let confirmed = answer.offset ?? (answer.response.sent.accepted == count ? end : offset)
         try checkPlausible(confirmed)
         try await confirm(confirmed, expires: answer.expires)
         contentHash = confirmed == end ? checksum.whole : nil

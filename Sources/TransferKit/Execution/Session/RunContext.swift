@@ -102,7 +102,7 @@ package struct RunContext: Sendable {
         let result = live.isAbandoned ? nil : try await mailbox.send(input(content))
         // The queue ignores reports of a run that it has abandoned.
         guard let result, !live.isAbandoned else {
-            throw QueueError(.shutDown, "The queue abandoned the interrupted run of session \(id).")
+            throw QueueError(.shutDown, "The queue abandoned the run of the session \(id).")
         }
         return result
     }
@@ -130,5 +130,16 @@ package struct RunContext: Sendable {
 
     private func input(_ content: RunEvent.Content) -> Input {
         .report(RunEvent(key: key, run: run, content: content))
+    }
+
+    /// The error of a session of which a file failed. A session of one file fails with that file's error. The error of a larger session contains the
+    /// number of failed files and the first error.
+    func summary(of failure: TransferError) -> TransferError {
+        let statistics = live.statistics(at: clock.now())
+        guard statistics.files > 1 else { return failure }
+        return TransferError(
+            failure.failureClass, .itemsFailed,
+            "\(statistics.filesFailed) of \(statistics.files) files failed. First error: \(failure.message)",
+            cause: failure.cause)
     }
 }

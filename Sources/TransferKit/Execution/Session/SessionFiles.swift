@@ -24,6 +24,8 @@ struct SessionFiles {
     private var isPreparing = false
     /// The uptime at which the run last determined which waiting files are due.
     private var dueCheckedAt = Duration.zero
+    /// The version of ``LiveRun/backoffsSkipped`` at the last request to skip the waits of files.
+    private var skippedVersion = 0
     /// The uptime of the next alarm; nil if no alarm is set.
     private var alarmAt: Duration?
     /// The reason why no endpoint is available, if a file could otherwise start; nil in all other cases.
@@ -67,6 +69,8 @@ struct SessionFiles {
                 guard end == nil, !Task.isCancelled else { break }
                 if let expansionError, window.isEmpty {
                     end = .failure(expansionError)
+                } else if skipBackoffs() {
+                    continue
                 } else if let outcome = outcomeIfIdle() {
                     end = .success(outcome)
                 } else {
@@ -82,14 +86,13 @@ struct SessionFiles {
                         feed.endGrowing()
                         await checkExpandedItems()
                     case .backoffsSkipped(let version):
-                        skipBackoffs()
                         group.addTask { [live = context.live] in await Self.nextSkip(in: live, after: version) }
                     default: handle(event)
                     }
                 }
             }
-            if case .success(let outcome) = end, !window.isEmpty || feed.isGrowing { await context.willEnd(with: outcome) }
             group.cancelAll()
+            if let end, !window.isEmpty || feed.isGrowing { await context.willEnd(with: (try? end.get()) ?? .interrupted) }
             // Starts the prepared files, too, so that cancellation ends them in the same way as the files in flight.
             for starting in prepared { start(starting, &group) }
             for await event in group { handle(event) }
@@ -307,12 +310,19 @@ struct SessionFiles {
         wait(waiting, error, isFirstReport: shortOfSpace.insert(runner.file.position).inserted)
     }
 
-    /// Makes all waiting files due immediately, because the app or the user requested it.
-    private mutating func skipBackoffs() {
+    /// Makes all waiting files due immediately, if the app or the user requested it since the last call.
+    ///
+    /// - Returns: Whether there was a request.
+    private mutating func skipBackoffs() -> Bool {
+        let version = context.live.backoffsSkipped.version
+        guard version != skippedVersion else { return false }
+        skippedVersion = version
         record.retryAll()
+        if !waiting.isEmpty { context.post(.waitsSkipped) }
         let now = context.clock.now()
         for (position, file) in waiting { waiting[position]?.dueAt = min(file.dueAt, now) }
         for position in histories.keys { histories[position]?.stopWaiting() }
+        return true
     }
 
     /// Makes the files that wait for space due immediately. Called when a file in flight has ended for any reason but a lack of space.
@@ -382,15 +392,6 @@ struct SessionFiles {
         }
     }
 
-    /// The error of the session, if a file failed. A session of one file fails with that file's error. The error of a larger session
-    /// contains the number of failed files and the first error.
-    private var summary: TransferError? {
-        guard let failure = failure?.error else { return nil }
-        let statistics = context.live.statistics(at: context.clock.now())
-        guard statistics.files > 1 else { return failure }
-        return TransferError(
-            failure.failureClass, .itemsFailed,
-            "\(statistics.filesFailed) of \(statistics.files) files failed. First error: \(failure.message)",
-            cause: failure.cause)
-    }
+    /// The error of the session; nil if no file failed.
+    private var summary: TransferError? { failure.map { context.summary(of: $0.error) } }
 }

@@ -39,6 +39,8 @@ package struct RunEvent: Sendable, Codable {
         /// An attempt failed and will be repeated while the session keeps its slot. `isLastInFlight` is true if no other file of the session
         /// is in flight.
         case attemptFailed(TransferError, retryIn: Duration, isLastInFlight: Bool)
+        /// The waiting files of the run are due now, because of a command such as `run`.
+        case waitsSkipped
         /// The times of the run's attempts. Reported before the end of the run.
         case times(TransferTimes)
         /// The run has ended.

@@ -43,7 +43,7 @@ extension Scheduler {
     }
 
     /// The number of abandoned runs at which no other run begins, because each still occupies threads and memory of the process.
-    private static let maximumAbandoned = 16
+    static let maximumAbandoned = 16
 
     private func checkNetworkAndResources(_ endpoint: Endpoint, _ line: SessionIndex.LineKey) -> Ability {
         if !flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) { return .networkConstrained }

@@ -56,7 +56,9 @@ extension Scheduler {
 
     /// Whether a session of a line can start now, or later just because time passes.
     func canStartEventually(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
-        guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
+        guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork),
+            flags.abandoned.count < Self.maximumAbandoned
+        else { return false }
         return switch ability(of: line, at: now) {
         case .able, .unavailable(_?): true
         case .unavailable(nil), .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded: false

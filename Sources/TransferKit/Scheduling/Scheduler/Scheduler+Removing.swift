@@ -52,7 +52,7 @@ extension Scheduler {
         guard !entry.conditions.contains(.runNotEnded) else {
             throw QueueError(
                 .invalidTransition,
-                "The interrupted run of the session \(entry.id) has not ended, so it may still send. A disk, a network share or a transport does not respond."
+                "The last run of the session \(entry.id) has not ended, so it may still send. A disk, a network share or a transport does not respond."
             )
         }
         transaction.writes.append(.dropCheckpoints(key))

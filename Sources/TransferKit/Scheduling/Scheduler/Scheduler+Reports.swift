@@ -45,6 +45,9 @@ extension Scheduler {
                 mutate(key) { entry, _ in entry.conditions.remove(.connected) }
                 transaction.events.append(.willStartRunning(entry.id))
             }
+        case .waitsSkipped:
+            // If the run fails now, its session waits: the run has fulfilled the request.
+            mutate(key) { _, details in details.runAgainMark = 0 }
         case .times(let times):
             transaction.writes.append(.addTimes(key, times))
         case .ended(let outcome):

@@ -330,10 +330,39 @@ import TransportTesting
         await #expect(throws: TransferError.self) { try await session.value }
         #expect(try await session.status.error?.message == "No.")
         #expect(try await other.value.state == .completed, "the slot is free")
+        #expect(await queue.hasUnendedRun(of: session.id), "a fleet's member must keep the session")
         try await session.retry()
         #expect(try await session.status.why == .lastRunNotEnded)
         gate.open(2)
         #expect(try await session.value.state == .completed)
+        #expect(await !queue.hasUnendedRun(of: session.id))
+        await queue.shutdown()
+    }
+
+    private struct Rejection: Error {}
+
+    /// The progress of one file can't be recorded while the attempt for another file hangs.
+    @Test func runThatCannotRecordProgressDoesNotWaitForHungFile() async throws {
+        let fixture = try QueueFixture()
+        let transport = HangingTransport(fixture.memory) { $0 == "1" }
+        let rejects = Locked(true)
+        let queue = try await fixture.open(
+            transports: [transport],
+            progressObserver: { _, progress in
+                if case .completed = progress.event, rejects.withLock(\.self) { throw Rejection() }
+            })
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let hung = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 2)))
+        let other = try await queue.enqueue(try fixture.upload("3"))
+        try await queue.start()
+        await transport.waitForHangingAttempts()
+        await fixture.clock.waitForSleep(of: .seconds(30))
+        rejects.withLock { $0 = false }
+        fixture.clock.advance(by: .seconds(30))
+        #expect(try await other.value.state == .completed, "the slot is free")
+        #expect(try await hung.status.why == .lastRunNotEnded)
+        transport.release()
+        #expect(try await hung.value.state == .completed)
         await queue.shutdown()
     }
 }

@@ -103,6 +103,7 @@ extension ReferenceQueue {
             sessions[index].runAgain = 0
             sessions[index].hasTransferred = true
             works(endpoint)
+        case .waitsSkipped: sessions[index].runAgain = 0
         case .connected, .file(_, .checkpoint):
             sessions[index].runAgain = 0
             sessions[index].hasTransferred = true
