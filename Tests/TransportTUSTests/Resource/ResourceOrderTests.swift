@@ -74,6 +74,35 @@ import TransportTUS
         await upload.end()
     }
 
+    /// The attempt is cancelled before the server announced an upload, when it has only a part of the content. The next attempt restarts the file.
+    @Test(arguments: ["3", "8", "10"], [size, 3 << 20]) func restartsAfterPauseBeforeAnnouncement(version: String, size: Int) async throws {
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        var upload = try TestUpload.resource(size: size, version: version) { request, number in
+            let expected: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
+            if number == 0 { return expected + [.read(1000), .call { begin.yield() }, .silence] }
+            return expected + [.raw(ResourceServer.interim(version)), .read(nil), Self.state(true, version)]
+        }
+        let held = Locked<Int?>(2000)
+        // The first attempt may send 2,000 bytes.
+        upload.allowance = { limit in
+            held.withLock { left in
+                guard let rest = left else { return Allowance(bytes: limit) }
+                let bytes = min(rest, limit)
+                left = rest - bytes
+                return Allowance(bytes: bytes, retryAfter: .milliseconds(10))
+            }
+        }
+        let running = Task { [upload] in try await upload.run() }
+        for await _ in begun { break }
+        running.cancel()
+        await #expect(throws: CancellationError.self) { try await running.value }
+        held.withLock { $0 = nil }
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        // The second attempt creates an upload again, and then sends the content.
+        #expect(upload.methods == ["POST", "POST", "PATCH"])
+        await upload.end()
+    }
+
     /// The server rejects the request before it has the whole content. The client ends the request before it asks for the offset.
     @Test(arguments: ["3", "8", "10"]) func asksAfterEarlyRejection(version: String) async throws {
         let monitor = Monitor()

@@ -11,7 +11,7 @@ final class CompletionGate: Sendable {
     let requests: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
     private let size: Int64
-    /// `granted` is the number of bytes that were allowed while the gate was closed.
+    /// `granted` is the number of bytes that were allowed.
     private let state: Locked<(granted: Int64, isOpen: Bool)>
 
     /// - Parameters:
@@ -26,18 +26,23 @@ final class CompletionGate: Sendable {
     /// Whether the last byte may have been sent.
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
+    /// Whether the whole content may have been sent.
+    var mayHaveSentAll: Bool { state.withLock { $0.granted >= size } }
+
     /// Returns the number of bytes that may be sent now, at most `limit`. Called on the HTTP client's thread.
     ///
     /// - Parameter pacing: Returns the number of bytes that the rate limits allow, at most the given number.
     func allowance(upTo limit: Int, by pacing: (Int) -> Allowance) -> Allowance {
         let room = state.withLock { $0.isOpen ? nil : size - 1 - $0.granted }
-        guard let room else { return pacing(limit) }
-        if room <= Self.lead { continuation.yield() }
-        guard room > 0 else { return Allowance(bytes: 0, retryAfter: .milliseconds(2)) }
-        let wanted = Int(min(Int64(limit), room))
+        var wanted = limit
+        if let room {
+            if room <= Self.lead { continuation.yield() }
+            guard room > 0 else { return Allowance(bytes: 0, retryAfter: .milliseconds(2)) }
+            wanted = Int(min(Int64(limit), room))
+        }
         var allowance = pacing(wanted)
         allowance.bytes = max(0, min(allowance.bytes, wanted))
-        state.withLock { $0.granted += Int64(allowance.bytes) }
+        state.withLock { $0.granted = min($0.granted, .max - Int64(allowance.bytes)) + Int64(allowance.bytes) }
         return allowance
     }
 

@@ -91,15 +91,24 @@ struct ResourceCreation {
             gate.end()
         }
         let body: HTTPBody = count > 0 ? .file(file, offset: 0, length: count) : .bytes([])
-        let answer = try await server.observingInterims(process) { [server, url, record, reporter] observe in
-            try await server.send(
-                .create, to: url, headers: headers, body: body, expectsContinue: count > TUSServer.maximumSizeWithoutExpect,
-                observeInterim: observe, pacing: { gate.allowance(upTo: $0, by: reporter.allowance) },
-                progress: { accepted in
-                    record.reportSent(accepted, of: .whole)
-                    watch.update(accepted)
-                    if accepted == count { reporter.reportWaiting() }
-                })
+        let answer: TUSResponse
+        do {
+            answer = try await server.observingInterims(process) { [server, url, record, reporter] observe in
+                try await server.send(
+                    .create, to: url, headers: headers, body: body, expectsContinue: count > TUSServer.maximumSizeWithoutExpect,
+                    observeInterim: observe, pacing: { gate.allowance(upTo: $0, by: reporter.allowance) },
+                    progress: { accepted in
+                        record.reportSent(accepted, of: .whole)
+                        watch.update(accepted)
+                        if accepted == count { reporter.reportWaiting() }
+                    })
+            }
+        } catch let error as CancellationError {
+            gate.end()
+            try? await opening
+            // The server can't have the whole content, so the next attempt may create another upload.
+            if !gate.mayHaveSentAll { await Task { [record] in try? await record.save { $0.whole.mayBeComplete = nil } }.value }
+            throw error
         }
         watch.end()
         gate.end()
