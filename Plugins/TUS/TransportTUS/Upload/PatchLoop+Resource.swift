@@ -131,7 +131,7 @@ extension PatchLoop {
                     .transient, .invalidResponse, "The server \(server.origin) has all bytes, but did not complete the upload.")
             }
         }
-        // A response without an offset, before all content was sent, does not tell what the server has.
+        // A response without an offset, before all content was sent, does not contain the number of bytes that the server has.
         let confirmed = answer.offset ?? (answer.response.sent.accepted == count ? end : offset)
         try checkPlausible(confirmed)
         try await confirm(confirmed, expires: answer.expires)
