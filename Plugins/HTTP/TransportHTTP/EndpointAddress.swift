@@ -20,7 +20,7 @@ struct EndpointAddress {
     private let root: String
     /// The path. Both the path and the query can have placeholders such as `{name}`.
     private let path: String
-    /// The query, including its `?`; empty if there is none.
+    /// The query, including its `?`; empty for an address without a query.
     private let query: String
 
     /// - Throws: A ``TransferError`` that explains how to write addresses. It never repeats the address, whose query may contain a secret.

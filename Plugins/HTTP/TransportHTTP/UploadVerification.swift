@@ -57,7 +57,7 @@ struct UploadVerification {
 
     /// Compares a checksum from a response with the source's checksum.
     ///
-    /// - Returns: The checksum; nil if there is none, or if it proves nothing.
+    /// - Returns: The checksum; nil if the response has no checksum, or if its checksum proves nothing.
     private func compare(_ digest: Checksum?, _ answer: EndpointResponse) async throws -> Checksum? {
         guard let digest, canReadAgain else { return nil }
         guard try await local(digest.algorithm) == digest else {

@@ -123,7 +123,7 @@ struct AdmissionCheck {
 }
 
 extension RemoteNameClash {
-    /// Finds the first clash of remote names in a list of items; nil if there is none. A clash of the items themselves takes precedence
+    /// Finds the first clash of remote names in a list of items; nil if no names clash. A clash of the items themselves takes precedence
     /// over a clash of files inside items. Blocks.
     init?(in items: [TransferItem]) {
         var names = RemoteNames()

@@ -41,7 +41,7 @@ struct DownloadState {
     private let extraChunks: ChunkAllowance
     private var pace: TransferPacer
     private let progress: (@Sendable (Int64) -> Void)?
-    /// The buffer that the loop fills; nil if there is none.
+    /// The buffer that the loop fills; nil while the loop has no buffer.
     private var gathering: WriteBuffer?
     /// On a lane, the number of bytes to gather before the next write. With this limit, writes end at file offsets that are multiples of
     /// `chunkSize`, because the system writes whole pages faster.

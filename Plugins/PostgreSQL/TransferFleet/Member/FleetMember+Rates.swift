@@ -21,7 +21,7 @@ extension FleetMember {
         }
     }
 
-    /// A share that the queue does not have yet; nil if there is none. Omits accounts that the queue does not know, because the member
+    /// A share that the queue does not have yet; nil if the queue has all shares. Omits accounts that the queue does not know, because the member
     /// saves a new account with its share (``divided(_:)``).
     private var unappliedRate: (account: String?, share: Int64?)? {
         if appliedRate != .some(rates.fleet) { return (nil, rates.fleet) }

@@ -4,7 +4,7 @@ package import TransferKit
 private struct OperationTarget {
     var id: SessionID
     var state: SessionState
-    /// The member that has taken the session and not yet stopped it; nil if there is none.
+    /// The member that has taken the session and not yet stopped it; nil if no member has the session.
     var owner: String?
     var isOwned: Bool { owner != nil }
 }

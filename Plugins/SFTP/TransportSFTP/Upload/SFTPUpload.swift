@@ -15,7 +15,7 @@ struct SFTPUpload {
     let others: ConnectionLender
     let paths: RemoteFilePaths
     let part: [UInt8]
-    /// The part file in which another queue began the upload; nil if there is none. The other queue may still have this file open, so this
+    /// The part file in which another queue began the upload; nil if no other queue began it. The other queue may still have this file open, so this
     /// upload must not write into it.
     var foreignPart: [UInt8]?
     let file: FileReader
