@@ -2,8 +2,8 @@
 
 Usage: receiver.py FOLDER
 
-PUT /NAME stores the body as FOLDER/NAME. If its length is unknown, prints a line when its first bytes arrive. POST stores the files of a
-form under their names, and responds with JSON that lists the fields and files.
+PUT /NAME stores the body as FOLDER/NAME. If the body's length is unknown, the receiver prints a line when the first bytes arrive. POST
+stores the files of a form under their names, and responds with JSON that lists the fields and files.
 """
 
 import email.parser
@@ -27,16 +27,16 @@ class Receiver(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
         form = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + self.body())
-        answer = {"fields": {}, "files": []}
+        response = {"fields": {}, "files": []}
         for part in form.iter_parts():
             field, name = part.get_param("name", header="content-disposition"), part.get_filename()
             content = part.get_payload(decode=True)
             if name is None:
-                answer["fields"][field] = content.decode()
+                response["fields"][field] = content.decode()
             else:
                 self.store(name, content)
-                answer["files"].append({"field": field, "name": name, "type": part.get_content_type(), "length": len(content)})
-        self.respond(201, json.dumps(answer).encode())
+                response["files"].append({"field": field, "name": name, "type": part.get_content_type(), "length": len(content)})
+        self.respond(201, json.dumps(response).encode())
 
     def store(self, name, content):
         (folder / pathlib.PurePosixPath(name).name).write_bytes(content)

@@ -11,7 +11,7 @@ public enum LoopbackFault: Hashable, Sendable {
     case cut(afterBodyBytes: Int64)
 
     /// Closes the connection without a response after a request has completed an upload. Applies to the first request that completes an
-    /// upload with the IETF's protocol.
+    /// upload with the IETF protocol.
     case loseFinalResponse
 
     /// Sends the given number of bytes of content, and closes the connection. Applies to the first GET whose response has at least that number of
@@ -47,8 +47,8 @@ final class FaultScript: Sendable {
         faults.withLock { $0.append(contentsOf: repeatElement(fault, count: times)) }
     }
 
-    /// Removes and returns the first pending response for a request with this method.
-    func takeAnswer(for method: String) -> Response? {
+    /// Removes and returns the first simulated response that applies to a request with this method.
+    func takeResponse(for method: String) -> Response? {
         faults.withLock { faults in
             for (index, fault) in faults.enumerated() {
                 if case .answer(let status, let headers, let wanted) = fault, wanted == nil || wanted == method {

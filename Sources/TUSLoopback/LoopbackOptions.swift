@@ -1,4 +1,4 @@
-/// The features and limits of a loopback server. An option marked with IETF applies only to the IETF's protocol; see ``LoopbackDialect``.
+/// The features and limits of a loopback server. An option marked with IETF applies only to the IETF protocol; see ``LoopbackDialect``.
 public struct LoopbackOptions: Hashable, Sendable {
     /// The protocol.
     public var dialect: LoopbackDialect
@@ -25,10 +25,10 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// The smallest accepted upload in bytes (IETF); nil for no limit.
     public var minimumSize: Int64?
 
-    /// The maximum number of content bytes of a request (IETF); nil for no limit.
+    /// The maximum number of content bytes in a request (IETF); nil for no limit.
     public var maximumAppendSize: Int64?
 
-    /// The minimum number of content bytes of a request that does not complete the upload (IETF); nil for no limit.
+    /// The minimum number of content bytes in a request that does not complete the upload (IETF); nil for no limit.
     public var minimumAppendSize: Int64?
 
     /// Whether to send interim responses (104). If not, the server behaves as if a proxy dropped the interim responses (IETF).
@@ -40,7 +40,7 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// Whether to report the SHA-256 of complete uploads on request (`Want-Repr-Digest`, IETF).
     public var reportsDigests: Bool
 
-    /// Whether the URL of an upload becomes invalid when the upload is complete (IETF). Its file stays available for downloads.
+    /// Whether the URL of an upload becomes invalid when the upload is complete (IETF). The uploaded file stays available for downloads.
     public var forgetsCompleteUploads: Bool
 
     /// Creates options: by default, tus with all extensions and no limits.

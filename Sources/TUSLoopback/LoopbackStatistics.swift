@@ -36,7 +36,7 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
 
     /// A request for an upload.
     public struct Request: Hashable, Sendable, Codable {
-        /// The HTTP method, such as `PATCH`. With the IETF's protocol, `POST` for every request that creates an upload.
+        /// The HTTP method, such as `PATCH`. With the IETF protocol, `POST` for every request that creates an upload.
         public var method: String
         /// The offset in bytes: the `Upload-Offset` of a PATCH, the upload's offset for a HEAD, the first sent byte of a GET, or 0 for a
         /// POST. Nil for other methods, and for a request without the offset.
@@ -70,15 +70,15 @@ final class StatisticsRecorder: Sendable {
         state.withLock { $0.statistics.bytesDiscarded += bytes }
     }
 
-    func sent(_ bytes: Int, of entry: Entry) {
+    func sent(_ bytes: Int, of position: RequestPosition) {
         state.withLock { state in
             state.statistics.bytesSent += Int64(bytes)
-            state.statistics.uploads[entry.upload].requests[entry.request].sent += Int64(bytes)
+            state.statistics.uploads[position.upload].requests[position.request].sent += Int64(bytes)
         }
     }
 
     /// Adds a request for an upload. Returns the position of the request in the statistics, for later updates.
-    func begin(_ method: String, offset: Int64?, for upload: Upload) -> Entry {
+    func begin(_ method: String, offset: Int64?, for upload: Upload) -> RequestPosition {
         state.withLock { state in
             let index = state.indices[upload.id] ?? state.statistics.uploads.count
             if index == state.statistics.uploads.count {
@@ -86,24 +86,24 @@ final class StatisticsRecorder: Sendable {
                 state.statistics.uploads.append(LoopbackStatistics.Upload(upload))
             }
             state.statistics.uploads[index].requests.append(.init(method: method, offset: offset))
-            return Entry(upload: index, request: state.statistics.uploads[index].requests.count - 1)
+            return RequestPosition(upload: index, request: state.statistics.uploads[index].requests.count - 1)
         }
     }
 
-    func stored(_ bytes: Int, of entry: Entry) {
+    func stored(_ bytes: Int, of position: RequestPosition) {
         state.withLock { state in
             state.statistics.bytesStored += Int64(bytes)
-            state.statistics.uploads[entry.upload].requests[entry.request].received += Int64(bytes)
+            state.statistics.uploads[position.upload].requests[position.request].received += Int64(bytes)
         }
     }
 
     /// Moves the stored bytes of a request to the discarded bytes.
-    func discardedStoredBytes(of entry: Entry) {
+    func discardedStoredBytes(of position: RequestPosition) {
         state.withLock { state in
-            let bytes = state.statistics.uploads[entry.upload].requests[entry.request].received
+            let bytes = state.statistics.uploads[position.upload].requests[position.request].received
             state.statistics.bytesStored -= bytes
             state.statistics.bytesDiscarded += bytes
-            state.statistics.uploads[entry.upload].requests[entry.request].received = 0
+            state.statistics.uploads[position.upload].requests[position.request].received = 0
         }
     }
 
@@ -118,12 +118,12 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    func answered(_ status: Int, to entry: Entry) {
-        state.withLock { $0.statistics.uploads[entry.upload].requests[entry.request].status = status }
+    func responded(_ status: Int, to position: RequestPosition) {
+        state.withLock { $0.statistics.uploads[position.upload].requests[position.request].status = status }
     }
 
     /// The position of a request in the statistics.
-    struct Entry: Sendable {
+    struct RequestPosition: Sendable {
         let upload: Int
         let request: Int
     }

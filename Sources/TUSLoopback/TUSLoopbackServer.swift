@@ -11,11 +11,11 @@ import TransferCore
 /// A small server for resumable uploads on 127.0.0.1, for experiments and tests. The server supports tus 1.0.0, or a version of the IETF's
 /// *Resumable Uploads for HTTP* (``LoopbackOptions/dialect``).
 ///
-/// With tus, the server supports the core protocol and all extensions. With the IETF's protocol, the server supports interim responses, limits,
+/// With tus, the server supports the core protocol and all extensions. With the IETF protocol, the server supports interim responses, limits,
 /// digests and problem types. See ``LoopbackOptions``. The server does not authenticate clients. Clients can download complete uploads with GET.
 ///
-/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its properties, such as its
-/// length and its decoded metadata. The server keeps received bytes, even after a broken connection or a restart of the server. The
+/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its properties, such as the
+/// length and the decoded metadata. The server keeps received bytes, even after a broken connection or a restart of the server. The
 /// exception is a request with a checksum: the server removes its bytes, unless the whole body arrives and matches the checksum.
 ///
 /// A HEAD, PATCH or DELETE for an upload ends a request that is still writing to the upload. A client that lost its connection therefore
@@ -100,7 +100,7 @@ public final class TUSLoopbackServer: Sendable {
         faults.append(fault, times: times)
     }
 
-    /// Stops uploads and downloads at an offset, without notifying clients. They continue after a call with a higher offset or nil.
+    /// Stops uploads and downloads at an offset, without notifying clients. The transfers continue after a call with a higher offset or nil.
     ///
     /// A HEAD, PATCH or DELETE for a stopped upload ends the request that sends the content. The server does not store bytes of that
     /// request after the offset.

@@ -129,7 +129,7 @@ public struct CommandLineProgram: Sendable {
     /// Prevents other processes of the same user from reading the secrets in the memory of this process.
     package static func protectMemory() { ProcessMemoryProtection.enable() }
 
-    /// Moves common options that precede the command after it, so that the returned arguments begin with the command.
+    /// Moves common options from before the command to after the command, so that the returned arguments begin with the command.
     package static func beginningWithCommand(_ arguments: [String]) -> [String] { CommonOptions.movingAfterCommand(arguments) }
 
     /// Returns the error message for invalid arguments; nil if they are valid. Does not run the command.
@@ -163,7 +163,7 @@ public struct CommandLineProgram: Sendable {
     private static func advice(for error: QueueError) -> String {
         switch error.code {
         case .noSuchAccount: " To list accounts: transferq account list"
-        case .accountInUse: " With --cascade, the command removes both."
+        case .accountInUse: " With --cascade, the command also removes the sessions."
         // A message without a full stop already ends with a command.
         case .invalidTransition where !error.message.hasSuffix("."): ""
         default: Troubleshooting.reference(for: error.code).map { " \($0)" } ?? ""
@@ -188,10 +188,10 @@ public struct CommandLineProgram: Sendable {
         return (lines + ["SQLite/\(StoreHealth.sqliteLibraryVersion)"]).joined(separator: "\n")
     }
 
-    /// Prints a parser error. The parser also throws an error for the help and for the version. These requests succeed.
+    /// Prints a parser error. The parser also throws an error to print the help or the version; the exit status is then 0.
     private func handle(parserError error: any Error, of arguments: [String]) async -> ExitStatus {
         let isAboutCompletion = arguments.contains { $0.hasPrefix("--generate-completion-script") }
-        var text = isAboutCompletion ? CompletedCommand.fullMessage(for: error) : RootCommand.fullMessage(for: error)
+        var text = isAboutCompletion ? CompletionRootCommand.fullMessage(for: error) : RootCommand.fullMessage(for: error)
         switch RootCommand.exitCode(for: error) {
         case .success:
             await context.output.write((text == RootCommand.configuration.version ? versions : text) + "\n")

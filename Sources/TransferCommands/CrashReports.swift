@@ -17,7 +17,7 @@ enum CrashReports {
     private static let commands: Set<String> = ["run", "check", "doctor", "stream"]
 
     /// Restarts this process with the variable set if its command reads credentials: `run`, `agent run`, `stream`, `account check` or
-    /// `doctor`. Also restarts it if another argument is one of these words, which is harmless.
+    /// `doctor`. Also restarts the process if another argument is one of these words, which is harmless.
     ///
     /// The runtime reads the variable only when a process starts. If the user has set the variable or the restart fails, this process
     /// continues. Call this method before anything else.

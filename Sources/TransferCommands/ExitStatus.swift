@@ -42,7 +42,7 @@ package struct CommandFailure: Error {
 extension ControllableQueue {
     /// Returns an account that must exist.
     ///
-    /// - Throws: A `CommandFailure` that names similar accounts if there is no account with the name.
+    /// - Throws: A `CommandFailure` if there is no account with the name. The message names similar accounts.
     func existingAccount(_ name: String) async throws -> AccountStatus {
         if let status = try await account(name) { return status }
         let near = try await accounts().map(\.account.name).nearest(to: name).map { "\"\($0)\"" }

@@ -10,7 +10,7 @@ import SystemPackage
 enum StandardStreams {
     /// Opens `/dev/null` for each closed standard stream.
     ///
-    /// Otherwise the next opened file, such as the database, would get the stream's number, and the program would write its output there.
+    /// Otherwise, the next opened file, such as the database, would get the stream's number, and the program would write its output there.
     /// Reading the input and writing the output still fail, as with closed streams. Diagnostics go to `/dev/null`. Call this method before
     /// this process opens any file.
     static func fillGaps() {

@@ -13,17 +13,17 @@ extension BandwidthTimetable {
     /// to whole days.
     package init(parsing text: String) throws(TimetableError) {
         self.init([])
-        for part in text.split(separator: ";") {
-            let words = part.split(whereSeparator: \.isWhitespace)
-            guard (2...3).contains(words.count) else { throw Self.error(part, "write days, a time and a rate") }
-            guard let days = Self.days(words[0]) else { throw Self.error(part, "the days must be *, or such as mon-fri or sat,sun") }
+        for rule in text.split(separator: ";") {
+            let words = rule.split(whereSeparator: \.isWhitespace)
+            guard (2...3).contains(words.count) else { throw Self.error(rule, "write days, optionally a time, and a rate") }
+            guard let days = Self.days(words[0]) else { throw Self.error(rule, "the days must be *, or for example mon-fri or sat,sun") }
             var times = (start: 0, end: 1_440)
             if words.count == 3 {
-                guard let given = Self.times(words[1]) else { throw Self.error(part, "the time must be such as 08:00-18:00") }
+                guard let given = Self.times(words[1]) else { throw Self.error(rule, "the time must have the format 08:00-18:00") }
                 times = given
             }
             guard let rate = words.last == "off" ? .some(nil) : ByteCount(String(words[words.count - 1])).map(\.limit) else {
-                throw Self.error(part, "the rate must be bytes per second, such as 500K or 2M, or off for no limit")
+                throw Self.error(rule, "the rate must be bytes per second, such as 500K or 2M, or off for no limit")
             }
             rules.append(Rule(days: days, start: times.start, end: times.end, rateLimit: rate))
         }

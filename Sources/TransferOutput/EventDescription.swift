@@ -9,7 +9,7 @@ package enum EventDescription {
     /// - Parameters:
     ///   - name: The name of the event's session; nil if unknown.
     ///   - reason: The reason why the event's session waits; nil if unknown.
-    ///   - nextUse: The end of the back-off of the endpoint that the session used before; nil if that endpoint is available.
+    ///   - nextUse: When the back-off of the session's previous endpoint ends; nil if that endpoint is available.
     ///   - file: The name of the event's file; nil to show its number in the session.
     package static func line(
         of kind: QueueEvent.Kind, name: String?, reason: String? = nil, nextUse: Date? = nil, file: String? = nil
@@ -25,7 +25,7 @@ package enum EventDescription {
             case .itemFailed(_, let position, let error): "gave up    \(name), file \(file ?? "\(position + 1)"): \(error)"
             case .itemCompleted(_, let position, let receipt) where !receipt.warnings.isEmpty:
                 "warning    \(name), file \(file ?? "\(position + 1)"): \(receipt.warnings.joined(separator: " "))"
-            case .streamDelayed: "delayed    \(name): the stream is sent after its end"
+            case .streamDelayed: "delayed    \(name): the stream is sent once it has ended"
             case .itemRestarted(_, let position, let error): "restarted  \(name), file \(file ?? "\(position + 1)"): \(error)"
             case .endpointChanged(_, let before?, let endpoint):
                 "moved      \(name) from \(before) to \(endpoint)"
@@ -49,7 +49,7 @@ package enum EventDescription {
         ids.count == 1 ? name : Figures.count(ids.count, "session")
     }
 
-    /// A line for a change of the queue itself, such as its order, accounts or storage; nil for the progress of a session.
+    /// A line for a change of the queue itself, such as its order, accounts or storage; nil for other events.
     package static func changeLine(of kind: QueueEvent.Kind, name: String?) -> String? {
         let line: String? =
             switch kind {

@@ -4,7 +4,7 @@ package import TransferKit
 
 /// Formats numbers as human-readable text.
 package enum Figures {
-    /// A size in bytes, or in larger binary units with three digits; a dash if it is unknown.
+    /// A size in bytes, or in a larger binary unit with three significant digits; a dash if it is unknown.
     package static func size(_ bytes: Int64?) -> String { bytes?.sizeText ?? "–" }
 
     /// A rate such as `1.25 MiB/s`; a dash if it is unknown.
@@ -24,12 +24,12 @@ package enum Figures {
         return (1...3_600).contains(seconds) ? "in \(Int(seconds)) s" : "at \(self.date(date))"
     }
 
-    /// The maximum time to show, in seconds. A longer time is shown as unknown, because the transfer makes almost no progress.
-    private static let longestTime = 100 * 86_400.0
+    /// The maximum duration to show, in seconds. A longer duration is shown as unknown, because the transfer makes almost no progress.
+    private static let maximumDuration = 100 * 86_400.0
 
-    /// Hours (if any), minutes and seconds, such as `1:02:03`; dashes if the time is unknown.
+    /// A duration as hours (if any), minutes and seconds, such as `1:02:03`; dashes if the duration is unknown or too long.
     package static func time(_ seconds: Double?) -> String {
-        guard let seconds, seconds.isFinite, seconds < longestTime else { return "–:––" }
+        guard let seconds, seconds.isFinite, seconds < maximumDuration else { return "–:––" }
         let total = Int(seconds.rounded(.up))
         let (hours, minutes, rest) = (total / 3600, total / 60 % 60, total % 60)
         let padded = rest < 10 ? "0\(rest)" : "\(rest)"

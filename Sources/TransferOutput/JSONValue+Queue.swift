@@ -3,7 +3,7 @@ package import TransferKit
 extension JSONValue {
     /// The output of `queue status`. In the output, `rate` is the current rate, and `rateLimit` is its limit, in bytes per second.
     ///
-    /// - Parameter remaining: The number of sessions that run or start automatically.
+    /// - Parameter remaining: The number of sessions that run now or will start automatically.
     package init(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) {
         let state: JSONValue = [
             "mode": .string(status.mode.rawValue),
@@ -45,6 +45,6 @@ extension Retention {
     /// The maximum number of completed sessions; nil if it is not limited.
     package var count: Int? { if case .count(let count) = self { count } else { nil } }
 
-    /// The seconds for which completed sessions stay; nil if the time is not limited.
+    /// The time for which completed sessions stay, in seconds; nil if the time is not limited.
     package var seconds: Double? { if case .age(let age) = self { age / .seconds(1) } else { nil } }
 }

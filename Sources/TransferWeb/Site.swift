@@ -42,7 +42,7 @@ struct Site: Sendable {
     func response(to request: WebRequest, _ body: BodyReader, _ admission: Admission) async -> WebResponse {
         let response: WebResponse
         do {
-            response = try await admitted(request, from: try admission.admit(request), body, admission)
+            response = try await admittedResponse(to: request, from: try admission.admit(request), body, admission)
         } catch {
             response = Problem(error).response
         }
@@ -50,10 +50,13 @@ struct Site: Sendable {
         return response
     }
 
+    /// Returns the response to a request that passed the checks of ``Admission``.
+    ///
+    /// - Parameter client: The client that sent the request; nil without a valid token or cookie.
     @concurrent
-    private func admitted(_ request: WebRequest, from client: Admission.Client?, _ body: BodyReader, _ admission: Admission) async throws
-        -> WebResponse
-    {
+    private func admittedResponse(
+        to request: WebRequest, from client: Admission.Client?, _ body: BodyReader, _ admission: Admission
+    ) async throws -> WebResponse {
         if let asset = try PageAssets.response(to: request) { return asset }
         var request = request
         if request.path == "/login" { return try await pages.login(request, body, admission) }
@@ -92,7 +95,7 @@ struct Site: Sendable {
         }
     }
 
-    /// Wakes the streams of events at a regular interval, so that they send a comment. Returns when the task is cancelled.
+    /// Wakes the event streams at a regular interval, so that each one sends a comment. Returns when the task is cancelled.
     func sendHeartbeats() async {
         while !Task.isCancelled {
             try? await Task.sleep(for: limits.heartbeat)

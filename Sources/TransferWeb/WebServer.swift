@@ -6,11 +6,11 @@ public import TransferKit
 
 /// A web page and an HTTP interface for a queue.
 ///
-/// Clients need one of two tokens. The files `web.token`, which allows everything, and `web-read.token`, which allows only reading, are in
-/// the storage folder of a `RemoteTransferQueue`, and for other queues in the folder that the app specifies.
+/// Clients need one of two tokens: the token in the file `web.token` allows everything, and the one in `web-read.token` allows only reading. For a
+/// `RemoteTransferQueue`, the files are in the storage folder; for other queues, in the folder that the app specifies.
 ///
-/// Create the server with a queue, and call ``start()``, which returns the address of the page. With a `RemoteTransferQueue`, the server uses the
-/// queue of another process through its control socket, so an error of the server can't affect the queue.
+/// Create the server with a queue, and call ``start()``, which returns the URL of the page. With a `RemoteTransferQueue`, the server accesses the
+/// queue through the control socket of the process that owns the queue, so an error in the server can't affect the queue.
 public final class WebServer: Sendable {
     private let folder: FilePath
     private let options: WebServerOptions
@@ -30,8 +30,8 @@ public final class WebServer: Sendable {
     ///
     /// - Parameters:
     ///   - queue: The queue.
-    ///   - folder: The folder for the tokens, which other users must not be able to write. With ``WebServerOptions/program``, this must be the
-    ///     storage folder of the queue, because the program checks this folder.
+    ///   - folder: The folder for the token files. Other users must not be able to write to this folder. With ``WebServerOptions/program``,
+    ///     this must be the storage folder of the queue, because the program checks this folder.
     ///   - options: The options of the server.
     public init(_ queue: any ControllableQueue, tokensIn folder: FilePath, options: WebServerOptions = WebServerOptions()) {
         self.folder = folder
@@ -48,7 +48,7 @@ public final class WebServer: Sendable {
         let isLoopback = RequestGuard.isLoopback(options.address)
         guard isLoopback || options.certificate != nil else {
             throw WebServerError(
-                "\(options.address) is not a loopback address. Anyone with the token could use the queue from other machines, and without TLS the network could read the token. Set a certificate with --certificate and --key."
+                "\(options.address) is not a loopback address. Anyone with the token could use the queue from other machines, and without TLS, anyone on the network could read the token. Set a certificate with --certificate and --key."
             )
         }
         guard running.withLock({ $0 == nil }) else { throw WebServerError("The server is already running. Stop it first.") }

@@ -24,7 +24,7 @@ public struct WebServerOptions: Sendable {
         /// The private key as a PEM file.
         public var key: FilePath
 
-        /// Creates a pair of files.
+        /// Creates a certificate from two PEM files.
         public init(chain: FilePath, key: FilePath) {
             self.chain = chain
             self.key = key
@@ -54,9 +54,10 @@ package struct WebLimits: Sendable {
     package var bodySize = 1 << 20
     /// The maximum size of all headers of a request, in bytes.
     package var headerSize = 16 << 10
-    /// The maximum number of requests in a burst, from all clients with a valid token or cookie together. For all other clients, a quarter.
+    /// The maximum number of requests in a burst, from all clients with a valid token or cookie together. All other clients together get a quarter.
     package var requestBurst = 400.0
-    /// The sustained number of requests per second, from all clients with a valid token or cookie together. For all other clients, a quarter.
+    /// The sustained number of requests per second, from all clients with a valid token or cookie together. All other clients together get a
+    /// quarter.
     package var requestsPerSecond = 200.0
     /// The maximum number of clients that receive events at the same time.
     package var eventClients = 64
@@ -66,17 +67,17 @@ package struct WebLimits: Sendable {
     package var headTime: Int64 = 10
     /// The time within which the body of a request must arrive, in seconds.
     package var bodyTime: Int64 = 30
-    /// The time that a connection can be open between two requests, in seconds.
+    /// The time for which a connection can stay open between two requests, in seconds.
     package var idleTime: Int64 = 75
     /// The time for which a client can leave a response unread, in milliseconds.
     package var writeTime: Int64 = 30_000
-    /// The interval of comments in a stream of events, which show that the server still runs.
+    /// The interval between comments in an event stream. The comments show that the server still runs.
     package var heartbeat = Duration.seconds(15)
-    /// The number of recent events that the server keeps at least for clients that reconnect. The server keeps up to twice as many.
+    /// The minimum number of recent events that the server keeps for clients that reconnect. The server keeps up to twice as many.
     package var recentEvents = 4_096
     /// The time for which requests share the result of one read from the queue, unless the queue reports a change.
     package var snapshotAge = Duration.milliseconds(500)
-    /// The number of sessions that a request with a filter examines at most.
+    /// The maximum number of sessions that the server examines for a request with a filter.
     package var scannedSessions = 20_000
 
     package init() {}

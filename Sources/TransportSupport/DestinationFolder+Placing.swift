@@ -17,12 +17,12 @@ extension DestinationFolder {
         var final = try existingFinalName(partStatus)
         if final == nil {
             if try isUpToDate(remote) {
-                try unlink(part)
+                try unlink(partName)
             } else if destination.overwrite == .rename {
-                final = try placeUnderFreeName(partStatus)
+                final = try assignFreeName(partStatus)
             } else {
-                final = try place(partStatus) ? name : nil
-                if final == nil { try unlink(part) }
+                final = try assignFinalName(partStatus) ? name : nil
+                if final == nil { try unlink(partName) }
             }
         }
         guard fsync(folder.rawValue) == 0 else { throw .destinationUnavailable(destination.path.removingLastComponent(), errno: errno) }
@@ -55,14 +55,14 @@ extension DestinationFolder {
     }
 
     /// Gives the part file the first free name: the final name, or this name with a number.
-    private func placeUnderFreeName(_ partStatus: Status) throws(TransferError) -> FilePath {
+    private func assignFreeName(_ partStatus: Status) throws(TransferError) -> FilePath {
         for number in 0..<Self.maximumNumbers {
             let candidate = Self.numbered(name, number)
             let result = link(to: candidate)
             if result == 0 { return candidate }
             if result == EEXIST { continue }
             guard Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-            if try renamePart(partStatus, to: candidate, replaces: false) { return candidate }
+            if try renamePartFile(partStatus, to: candidate, replaces: false) { return candidate }
         }
         throw .fileExists(destination.path)
     }
@@ -70,21 +70,21 @@ extension DestinationFolder {
     /// Gives the part file its final name.
     ///
     /// - Returns: Whether the part file has its final name; false if the policy keeps an existing file.
-    private func place(_ partStatus: Status) throws(TransferError) -> Bool {
+    private func assignFinalName(_ partStatus: Status) throws(TransferError) -> Bool {
         if destination.overwrite == .never || destination.overwrite == .skip {
             let result = link(to: name)
             if result == 0 || result == EEXIST, try status(of: name)?.identity == partStatus.identity { return true }
             guard result == EEXIST || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-            if result != EEXIST, try renamePart(partStatus, to: name, replaces: false) { return true }
+            if result != EEXIST, try renamePartFile(partStatus, to: name, replaces: false) { return true }
             if destination.overwrite == .never { throw .fileExists(destination.path) }
             return false
         }
         // Rename a second hard link instead of the part file. The part file keeps its own name until the queue has stored the completion.
-        let temporary = DownloadDestination.placingName(of: part)
+        let temporary = DownloadDestination.temporaryName(of: partName)
         try unlink(temporary)
         let result = link(to: temporary)
         guard result == 0 || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-        guard result == 0 else { return try renamePart(partStatus, to: name, replaces: true) }
+        guard result == 0 else { return try renamePartFile(partStatus, to: name, replaces: true) }
         do throws(TransferError) {
             try rename(temporary, to: name)
         } catch {
@@ -106,8 +106,8 @@ extension DestinationFolder {
     /// - Returns: 0, or the error number.
     private func link(to new: FilePath) -> CInt {
         if faults.refusesLinks { return EPERM }
-        return unsafe part.withPlatformString { part in
-            unsafe new.withPlatformString { unsafe linkat(folder.rawValue, part, folder.rawValue, $0, 0) == 0 ? 0 : errno }
+        return unsafe partName.withPlatformString { old in
+            unsafe new.withPlatformString { unsafe linkat(folder.rawValue, old, folder.rawValue, $0, 0) == 0 ? 0 : errno }
         }
     }
 

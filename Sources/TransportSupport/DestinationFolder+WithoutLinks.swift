@@ -8,7 +8,7 @@ import TransferCore
 #endif
 
 /// Simulates missing features and errors of a file system in tests.
-package struct PlacingFaults: Sendable {
+package struct FinalNameFaults: Sendable {
     /// A step after which a test can simulate that the process is killed.
     package enum Step: Sendable, CaseIterable {
         /// The note with the final name is durable.
@@ -43,9 +43,9 @@ package struct PlacingFaults: Sendable {
 /// creates the *note*: a small file in the same folder with the part file's identity and final name. The queue removes the note once it has
 /// stored the completion of the download.
 extension DestinationFolder {
-    private var noteName: FilePath { DownloadDestination.placingName(of: part) }
+    private var noteName: FilePath { DownloadDestination.temporaryName(of: partName) }
 
-    private func write(_ note: PlacingNote) throws(TransferError) {
+    private func write(_ note: FinalNameNote) throws(TransferError) {
         try removeNote()
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o600 as mode_t) }
@@ -67,17 +67,17 @@ extension DestinationFolder {
     }
 
     /// Returns the note; nil if no valid note exists.
-    private func readNote() -> PlacingNote? {
+    private func readNote() -> FinalNameNote? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
         guard descriptor >= 0 else { return nil }
         let file = FileDescriptor(rawValue: descriptor)
         defer { try? file.close() }
-        var bytes = [UInt8](repeating: 0, count: PlacingNote.maximumSize)
+        var bytes = [UInt8](repeating: 0, count: FinalNameNote.maximumSize)
         guard let status = try? status(of: file), status.isRegular,
             let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try file.read(into: $0) })
         else { return nil }
-        return PlacingNote(Array(bytes[..<count]))
+        return FinalNameNote(Array(bytes[..<count]))
     }
 
     /// Returns the final name that an earlier rename gave the part file; nil if the file does not have that name.
@@ -90,7 +90,7 @@ extension DestinationFolder {
 
     /// Opens the file that an earlier attempt renamed to its final name; returns nil if that file does not exist or can't be opened. Call this
     /// only if the part file is gone, because the note can describe an earlier file.
-    func openDelivered() throws(TransferError) -> FileDescriptor? {
+    func openRenamedFile() throws(TransferError) -> FileDescriptor? {
         guard let note = readNote(), let found = try status(of: note.name), note.describes(found) else { return nil }
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         var descriptor = unsafe note.name.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
@@ -114,14 +114,14 @@ extension DestinationFolder {
     ///
     /// - Parameter replaces: Whether to replace an existing file.
     /// - Returns: Whether the file was renamed; false if the name exists.
-    func renamePart(_ partStatus: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
+    func renamePartFile(_ partStatus: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
         if !replaces, try status(of: name) != nil { return false }
-        var note = PlacingNote(
+        var note = FinalNameNote(
             identity: partStatus.identity, size: partStatus.size, modificationTime: partStatus.modificationTime, reservesName: false,
             name: name)
         try write(note)
         if replaces {
-            try rename(part, to: name)
+            try rename(partName, to: name)
         } else if let isDone = try renameExclusively(to: name) {
             guard isDone else { return false }
         } else {
@@ -129,7 +129,7 @@ extension DestinationFolder {
             try write(note)
             guard try reserve(name) else { return false }
             do throws(TransferError) {
-                try rename(part, to: name)
+                try rename(partName, to: name)
             } catch {
                 try? unlink(name)
                 throw error
@@ -155,12 +155,12 @@ extension DestinationFolder {
         #if !canImport(Darwin)
             guard let renameat2 = unsafe Self.renameat2 else { return nil }
         #endif
-        let result = unsafe part.withPlatformString { part in
+        let result = unsafe partName.withPlatformString { old in
             unsafe name.withPlatformString { name in
                 #if canImport(Darwin)
-                    unsafe renameatx_np(folder.rawValue, part, folder.rawValue, name, UInt32(RENAME_EXCL))
+                    unsafe renameatx_np(folder.rawValue, old, folder.rawValue, name, UInt32(RENAME_EXCL))
                 #else
-                    unsafe renameat2(folder.rawValue, part, folder.rawValue, name, 1)
+                    unsafe renameat2(folder.rawValue, old, folder.rawValue, name, 1)
                 #endif
             }
         }
@@ -186,7 +186,7 @@ extension DestinationFolder {
     }
 }
 
-extension PlacingNote {
+extension FinalNameNote {
     /// The resolution of FAT's modification times in nanoseconds: 2 s.
     private static let resolution: UInt64 = 2_000_000_000
 

@@ -18,6 +18,7 @@ struct RemoteFileState: Sendable {
 
 /// The open folder that contains the part file and the final file of a download. All methods block.
 final class DestinationFolder: Sendable {
+    /// The properties of a file or folder in this folder.
     struct Status {
         var size: Int64
         /// The number of bytes in the file's disk blocks, which can exceed the file's size.
@@ -37,8 +38,8 @@ final class DestinationFolder: Sendable {
     /// The final name in the folder.
     let name: FilePath
     /// The name of the part file in the folder.
-    let part: FilePath
-    let faults: PlacingFaults
+    let partName: FilePath
+    let faults: FinalNameFaults
     /// The space promised to this download; nil if the space is reserved on the disk, or the download needs none.
     private let promise = Locked<PromisedSpace.Promise?>(nil)
 
@@ -46,16 +47,16 @@ final class DestinationFolder: Sendable {
     ///
     /// - Parameter creates: Whether to create missing folders.
     /// - Throws: A ``TransferError`` that names the path.
-    init(_ destination: DownloadDestination, creates: Bool, _ faults: PlacingFaults = PlacingFaults()) throws(TransferError) {
+    init(_ destination: DownloadDestination, creates: Bool, _ faults: FinalNameFaults = FinalNameFaults()) throws(TransferError) {
         self.destination = destination
         self.faults = faults
-        guard let part = destination.partName.lastComponent, part.kind == .regular,
+        guard let component = destination.partName.lastComponent, component.kind == .regular,
             destination.partName.removingLastComponent() == destination.name.removingLastComponent()
         else {
             throw TransferError(
                 .permanent, .internalFailure, "The part file \(destination.partName) is not in the folder of \(destination.name).")
         }
-        self.part = FilePath(root: nil, components: part)
+        partName = FilePath(root: nil, components: component)
         (folder, name) = try ConfinedFolder.open(destination.root, parentOf: destination.name, creates: creates)
     }
 
@@ -82,8 +83,8 @@ final class DestinationFolder: Sendable {
     ///   - size: The size of the whole file in bytes; nil if unknown.
     /// - Returns: The part file, and whether it already has its final name.
     /// - Throws: A ``TransferError``; see ``FileWriter/open(_:from:size:on:)``.
-    func openPart(from confirmed: Int64, of size: Int64?) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
-        if let found = try openExistingPart() {
+    func openPartFile(from confirmed: Int64, of size: Int64?) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
+        if let found = try openExistingPartFile() {
             do throws(TransferError) {
                 let status = try status(of: found)
                 if try existingFinalName(status) != nil { return (found, true) }
@@ -91,7 +92,7 @@ final class DestinationFolder: Sendable {
                 try requireMayReplace(try self.status(of: name))
                 if confirmed > 0 {
                     guard try !hasOtherName(status) else {
-                        try unlink(part)
+                        try unlink(partName)
                         throw resumeLost()
                     }
                     guard status.isRegular, status.size >= confirmed else { throw resumeLost() }
@@ -103,16 +104,16 @@ final class DestinationFolder: Sendable {
                 throw error
             }
             try? found.close()
-        } else if let delivered = try openDelivered() {
-            return (delivered, true)
+        } else if let renamed = try openRenamedFile() {
+            return (renamed, true)
         }
         try requireMayReplace(try status(of: name))
         guard confirmed == 0 else { throw resumeLost() }
-        try unlink(part)
+        try unlink(partName)
         try removeNote()
         try requireSpace(size ?? 0)
         let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }
+        let descriptor = unsafe partName.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }
         guard descriptor >= 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
         return (FileDescriptor(rawValue: descriptor), false)
     }
@@ -123,18 +124,18 @@ final class DestinationFolder: Sendable {
     /// moved file.
     private func hasOtherName(_ partStatus: Status) throws(TransferError) -> Bool {
         // The temporary name can remain if a process was killed while it replaced a file.
-        let isBeingPlaced = try status(of: DownloadDestination.placingName(of: part))?.identity == partStatus.identity
-        return partStatus.links > (isBeingPlaced ? 2 : 1)
+        let hasTemporaryLink = try status(of: DownloadDestination.temporaryName(of: partName))?.identity == partStatus.identity
+        return partStatus.links > (hasTemporaryLink ? 2 : 1)
     }
 
     /// Opens the file with the part file's name. Returns nil if there is no such file, or if it can't be a part file.
-    private func openExistingPart() throws(TransferError) -> FileDescriptor? {
+    private func openExistingPartFile() throws(TransferError) -> FileDescriptor? {
         // Without O_NONBLOCK, opening a FIFO of that name would wait for its other end (open(2)).
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-        var descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
+        var descriptor = unsafe partName.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
         if descriptor < 0, errno == EACCES {
             // A complete file keeps the part file's name until its completion is stored, and may already have lost write permission.
-            descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDONLY | flags) }
+            descriptor = unsafe partName.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDONLY | flags) }
         }
         if descriptor >= 0 { return FileDescriptor(rawValue: descriptor) }
         switch errno {
@@ -154,12 +155,12 @@ final class DestinationFolder: Sendable {
     /// downloads of this process still need does not count as free.
     private func requireSpace(_ bytes: Int64) throws(TransferError) {
         guard bytes > 0 else { return }
-        let (promise, free, others) = try (faults.promisedSpace ?? .shared).promise(bytes, on: try device(), free: freeSpace)
+        let (promise, free, promised) = try (faults.promisedSpace ?? .shared).promise(bytes, on: try device(), free: freeSpace)
         if let promise { return self.promise.withLock { $0 = promise } }
-        let use = others > 0 ? ", and other downloads need \(others.sizeText)" : ""
+        let promisedText = promised > 0 ? ", and other downloads need \(promised.sizeText)" : ""
         throw TransferError(
             .noSpace, .diskFull,
-            "\(destination.path) needs \(bytes.sizeText) more, but its disk has \(free.sizeText) free\(use). Free some space.")
+            "\(destination.path) needs \(bytes.sizeText) more, but its disk has \(free.sizeText) free\(promisedText). Free some space.")
     }
 
     private func device() throws(TransferError) -> UInt64 {
@@ -179,7 +180,7 @@ final class DestinationFolder: Sendable {
     /// Reduces the promised space by the bytes that are on the disk.
     ///
     /// - Parameter bytes: The total number of bytes that this download has written and synced.
-    func store(_ bytes: Int64) {
+    func recordStored(_ bytes: Int64) {
         promise.withLock { $0 }?.recordStored(bytes)
     }
 
@@ -197,11 +198,11 @@ final class DestinationFolder: Sendable {
     private static let smallSize: Int64 = 1 << 20
 
     /// Reserves disk space for a whole part file.
-    func reserve(_ size: Int64, for part: FileDescriptor) throws(TransferError) {
+    func reserve(_ size: Int64, for partFile: FileDescriptor) throws(TransferError) {
         guard size > Self.smallSize, !faults.refusesReservations else { return }
         do throws(Errno) {
             // The free space no longer includes the reserved blocks, so the promise must not include them either.
-            if try FileBlocks.reserve(part, size) { endPromise() }
+            if try FileBlocks.reserve(partFile, size) { endPromise() }
         } catch {
             throw TransferError(
                 .noSpace, .diskFull,
@@ -213,8 +214,8 @@ final class DestinationFolder: Sendable {
         TransferError(.resumeLost, .uploadGone, "The part file of \(destination.path) is gone or incomplete. The download restarts.")
     }
 
-    func truncate(_ part: FileDescriptor, to size: Int64) throws(TransferError) {
-        guard ftruncate(part.rawValue, off_t(size)) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+    func truncate(_ partFile: FileDescriptor, to size: Int64) throws(TransferError) {
+        guard ftruncate(partFile.rawValue, off_t(size)) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
 
     /// UTIME_OMIT (utimensat(2)), a macro that Swift does not import.
@@ -225,12 +226,12 @@ final class DestinationFolder: Sendable {
     #endif
 
     /// Sets the modification time, in nanoseconds since 1970. Keeps the access time.
-    func set(_ modificationTime: Int64, of part: FileDescriptor) throws(TransferError) {
+    func setModificationTime(_ modificationTime: Int64, of partFile: FileDescriptor) throws(TransferError) {
         let (seconds, rest) = modificationTime.quotientAndRemainder(dividingBy: 1_000_000_000)
         // For times before 1970, the nanoseconds also count forward (futimens(2)).
         let time = timespec(tv_sec: Int(rest < 0 ? seconds - 1 : seconds), tv_nsec: Int(rest < 0 ? rest + 1_000_000_000 : rest))
         let times = [timespec(tv_sec: 0, tv_nsec: Self.unchanged), time]
-        guard unsafe futimens(part.rawValue, times) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+        guard unsafe futimens(partFile.rawValue, times) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
 
     /// Permissions for this user only.
@@ -254,8 +255,8 @@ final class DestinationFolder: Sendable {
     /// systems have no permissions.
     ///
     /// - Parameter permissions: The permissions on the server. Other users get only permissions that they also have on the server.
-    func publish(_ part: FileDescriptor, within permissions: UInt32? = nil) {
-        _ = fchmod(part.rawValue, Self.usualMode & (Self.privateMode | mode_t(truncatingIfNeeded: permissions ?? 0o777)))
+    func setFinalPermissions(of partFile: FileDescriptor, within permissions: UInt32? = nil) {
+        _ = fchmod(partFile.rawValue, Self.usualMode & (Self.privateMode | mode_t(truncatingIfNeeded: permissions ?? 0o777)))
     }
 
     func unlink(_ name: FilePath) throws(TransferError) {

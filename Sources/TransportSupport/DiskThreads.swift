@@ -12,12 +12,12 @@ package final class DiskThreads: Sendable {
     }
 
     /// A weak reference to the threads of a disk. Unused threads therefore end, so new folders do not add threads without limit.
-    private struct Entry {
+    private struct WeakThreads {
         weak let threads: WorkerThreads?
     }
 
     private let limit: Int
-    private let entries = Locked<[Disk: Entry]>([:])
+    private let threadsByDisk = Locked<[Disk: WeakThreads]>([:])
 
     /// - Parameter limit: The maximum number of threads per device or folder.
     package init(limit: Int) {
@@ -34,11 +34,11 @@ package final class DiskThreads: Sendable {
     package func threads(forFilesIn folder: FilePath) -> WorkerThreads { threads(.folder(folder)) }
 
     private func threads(_ disk: Disk) -> WorkerThreads {
-        entries.withLock { entries in
-            if let threads = entries[disk]?.threads { return threads }
-            entries = entries.filter { $0.value.threads != nil }
+        threadsByDisk.withLock { threadsByDisk in
+            if let threads = threadsByDisk[disk]?.threads { return threads }
+            threadsByDisk = threadsByDisk.filter { $0.value.threads != nil }
             let threads = WorkerThreads(limit: limit)
-            entries[disk] = Entry(threads: threads)
+            threadsByDisk[disk] = WeakThreads(threads: threads)
             return threads
         }
     }

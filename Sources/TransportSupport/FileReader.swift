@@ -42,7 +42,7 @@ public final class FileReader: Sendable {
         try? descriptor.close()
     }
 
-    /// Verifies that the file has not changed since it was opened. Call this method after the last read.
+    /// Verifies that the file still has the identity that the queue recorded. Call this method after the last read.
     ///
     /// - Throws: The same errors as ``open(_:on:)``.
     public func verifyUnchanged() async throws {

@@ -30,11 +30,11 @@ public final class FileWriter: Sendable {
     public let isInPlace: Bool
 
     /// The path of the complete file: the destination, or another name in its folder with ``/TransferCore/OverwritePolicy/rename``.
-    public var finalPath: FilePath { placed.withLock { $0 } ?? destination.path }
+    public var finalPath: FilePath { assignedPath.withLock { $0 } ?? destination.path }
 
     /// The number of bytes that this writer has written. Bytes that are written twice count twice.
     private let writtenBytes = Atomic<Int64>(0)
-    private let placed = Locked<FilePath?>(nil)
+    private let assignedPath = Locked<FilePath?>(nil)
     let threads: WorkerThreads
     let folder: DestinationFolder
     private let schedule: Locked<SyncSchedule>
@@ -69,36 +69,36 @@ public final class FileWriter: Sendable {
 
     private static func openNow(
         _ destination: DownloadDestination, from confirmed: Int64, size: Int64?, on threads: WorkerThreads, syncing schedule: SyncSchedule,
-        _ faults: PlacingFaults = PlacingFaults()
+        _ faults: FinalNameFaults = FinalNameFaults()
     ) throws(TransferError) -> FileWriter {
         let folder = try DestinationFolder(destination, creates: true, faults)
-        let (part, isInPlace) = try folder.openPart(from: confirmed, of: size)
-        let writer = try FileWriter(folder, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
+        let (partFile, isInPlace) = try folder.openPartFile(from: confirmed, of: size)
+        let writer = try FileWriter(folder, partFile, from: confirmed, isInPlace: isInPlace, schedule, threads)
         // Reserves the space. If only one of two concurrent downloads fits on the disk, the second one then fails before its first byte.
-        if !isInPlace, let size { try folder.reserve(size, for: part) }
+        if !isInPlace, let size { try folder.reserve(size, for: partFile) }
         return writer
     }
 
     package static func open(
         _ destination: DownloadDestination, from confirmed: Int64, size: Int64? = nil, on threads: WorkerThreads,
-        syncing schedule: SyncSchedule, faults: PlacingFaults = PlacingFaults()
+        syncing schedule: SyncSchedule, faults: FinalNameFaults = FinalNameFaults()
     ) async throws -> FileWriter {
         try await threads.run { try openNow(destination, from: confirmed, size: size, on: threads, syncing: schedule, faults) }
     }
 
     private init(
-        _ folder: DestinationFolder, _ part: FileDescriptor, from confirmed: Int64, isInPlace: Bool, _ schedule: SyncSchedule,
+        _ folder: DestinationFolder, _ partFile: FileDescriptor, from confirmed: Int64, isInPlace: Bool, _ schedule: SyncSchedule,
         _ threads: WorkerThreads
     ) throws(TransferError) {
         self.folder = folder
         self.threads = threads
         self.isInPlace = isInPlace
         destination = folder.destination
-        descriptor = part
+        descriptor = partFile
         var start = confirmed
         var failure: TransferError?
         do throws(TransferError) {
-            if isInPlace { start = try folder.status(of: part).size } else { try folder.truncate(part, to: confirmed) }
+            if isInPlace { start = try folder.status(of: partFile).size } else { try folder.truncate(partFile, to: confirmed) }
         } catch {
             failure = error
         }
@@ -142,14 +142,14 @@ public final class FileWriter: Sendable {
     /// The position up to which the file is synced. A checkpoint must not cover later bytes.
     public var syncedPosition: Int64 { schedule.withLock { $0.synced } }
 
-    /// Whether 64 MiB were written since the last sync, or fewer bytes and 5 s have passed. This method does not block. Call it on any
-    /// thread.
+    /// Whether a sync is due: 64 MiB were written since the last sync, or 5 s have passed and any bytes were written. This method does not
+    /// block. Call it on any thread.
     ///
     /// - Parameter position: The position up to which all bytes are written.
     package func isSyncDue(upTo position: Int64) -> Bool { schedule.withLock { $0.isDue(position) } }
 
-    /// Syncs the file if 64 MiB were written since the last sync, or fewer bytes and 5 s have passed. Call this method after each write,
-    /// before a checkpoint.
+    /// Syncs the file if 64 MiB were written since the last sync, or if 5 s have passed and any bytes were written. Call this method after
+    /// each write, before a checkpoint.
     ///
     /// - Parameter position: The position up to which all bytes are written.
     /// - Returns: Whether the file was synced. If so, a checkpoint may cover `position`.
@@ -190,7 +190,7 @@ public final class FileWriter: Sendable {
         var code = syncFailure.withLock { $0 }
         if code == 0 { code = folder.faults.syncError() }
         if code == 0, system(descriptor.rawValue) != 0 { code = errno }
-        guard code != 0 else { return folder.store(written) }
+        guard code != 0 else { return folder.recordStored(written) }
         syncFailure.withLock { $0 = code }
         throw .destinationUnavailable(destination.partPath, errno: code)
     }
@@ -223,11 +223,11 @@ public final class FileWriter: Sendable {
                     .protocolViolation, .invalidResponse,
                     "Received \(written) bytes of \(self.destination.path), which has \(size) bytes on the server.")
             }
-            if !self.isInPlace, !staysPrivate { self.folder.publish(self.descriptor, within: permissions) }
-            if !self.isInPlace, let modificationTime { try self.folder.set(modificationTime, of: self.descriptor) }
+            if !self.isInPlace, !staysPrivate { self.folder.setFinalPermissions(of: self.descriptor, within: permissions) }
+            if !self.isInPlace, let modificationTime { try self.folder.setModificationTime(modificationTime, of: self.descriptor) }
             try self.sync { fsync($0) }
             let path = try self.folder.moveToFinalName(self.descriptor, RemoteFileState(size: size, modificationTime: modificationTime))
-            self.placed.withLock { $0 = path }
+            self.assignedPath.withLock { $0 = path }
             self.folder.endPromise()
             return path != nil
         }

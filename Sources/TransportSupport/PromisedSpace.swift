@@ -9,19 +9,19 @@ import TransferCore
 package final class PromisedSpace: Sendable {
     /// A promise of disk space to one download. The promise ends when its last reference is released.
     final class Promise: Sendable {
-        private let record: PromisedSpace
+        private let space: PromisedSpace
         private let device: UInt64
         private let number: UInt64
         private let bytes: Int64
         /// The number of bytes that are already on the disk.
         private let storedBytes = Atomic<Int64>(0)
 
-        fileprivate init(_ record: PromisedSpace, device: UInt64, number: UInt64, bytes: Int64) {
-            (self.record, self.device, self.number, self.bytes) = (record, device, number, bytes)
+        fileprivate init(_ space: PromisedSpace, device: UInt64, number: UInt64, bytes: Int64) {
+            (self.space, self.device, self.number, self.bytes) = (space, device, number, bytes)
         }
 
         deinit {
-            record.remove(number, device)
+            space.remove(number, device)
         }
 
         /// Reduces the promise by the bytes that are on the disk, because these bytes have already reduced the free space.
@@ -35,7 +35,7 @@ package final class PromisedSpace: Sendable {
         fileprivate var remainingBytes: Int64 { max(0, bytes - storedBytes.load(ordering: .relaxed)) }
     }
 
-    private struct Entry {
+    private struct WeakPromise {
         weak let promise: Promise?
     }
 
@@ -43,7 +43,7 @@ package final class PromisedSpace: Sendable {
         /// The number of the last promise.
         var lastNumber: UInt64 = 0
         /// The promises, by device and number.
-        var entries: [UInt64: [UInt64: Entry]] = [:]
+        var promises: [UInt64: [UInt64: WeakPromise]] = [:]
         /// The number of promises made on each device.
         var counts: [UInt64: UInt64] = [:]
     }
@@ -70,36 +70,36 @@ package final class PromisedSpace: Sendable {
     /// - Throws: The error of `free`.
     func promise(
         _ bytes: Int64, on device: UInt64, free: () throws(TransferError) -> Int64
-    ) throws(TransferError) -> (promise: Promise?, free: Int64, others: Int64) {
+    ) throws(TransferError) -> (promise: Promise?, free: Int64, promised: Int64) {
         while true {
             // Read the free space last. If another download stores bytes between the two reads, these bytes then count twice. In the other order,
             // they would not count at all.
-            let (count, others) = remaining(on: device)
+            let (count, promised) = remaining(on: device)
             let free = try free()
-            guard free - others >= bytes else { return (nil, free, others) }
+            guard free - promised >= bytes else { return (nil, free, promised) }
             let promise: Promise? = state.withLock { state in
                 guard state.counts[device, default: 0] == count else { return nil }
                 state.counts[device] = count + 1
                 state.lastNumber += 1
                 let promise = Promise(self, device: device, number: state.lastNumber, bytes: bytes)
-                state.entries[device, default: [:]][state.lastNumber] = Entry(promise: promise)
+                state.promises[device, default: [:]][state.lastNumber] = WeakPromise(promise: promise)
                 return promise
             }
-            if let promise { return (promise, free, others) }
+            if let promise { return (promise, free, promised) }
         }
     }
 
     private func remove(_ number: UInt64, _ device: UInt64) {
         state.withLock { state in
-            state.entries[device]?[number] = nil
-            if state.entries[device]?.isEmpty == true { state.entries[device] = nil }
+            state.promises[device]?[number] = nil
+            if state.promises[device]?.isEmpty == true { state.promises[device] = nil }
         }
     }
 
     /// Returns the number of promises made on a device so far, and the bytes that they still need.
     private func remaining(on device: UInt64) -> (count: UInt64, bytes: Int64) {
         // Return the promises from the closure. A deinitializer takes the lock, so no promise must be released while the lock is held.
-        let (count, promises) = state.withLock { ($0.counts[device, default: 0], $0.entries[device]?.values.compactMap(\.promise) ?? []) }
+        let (count, promises) = state.withLock { ($0.counts[device, default: 0], $0.promises[device]?.values.compactMap(\.promise) ?? []) }
         let bytes = promises.reduce(Int64(0)) { sum, promise in
             let (total, overflow) = sum.addingReportingOverflow(promise.remainingBytes)
             return overflow ? .max : total

@@ -21,7 +21,7 @@ public final class WorkerThreads: Sendable {
         queue.close()
     }
 
-    /// Runs a function on one of the threads, and returns before the function ends. Call this method on any thread.
+    /// Runs a function on one of the threads, and returns without waiting for the function to end. Call this method on any thread.
     ///
     /// This object stays alive until the function returns. A function that hangs therefore still counts towards the limit.
     ///
@@ -48,7 +48,7 @@ public final class WorkerThreads: Sendable {
     /// Like ``run(_:)``, but if the calling task is cancelled, throws `CancellationError` immediately. The function may still run to its
     /// end, so use this method only for functions without side effects.
     package func runUnlessCancelled<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
-        let outcome = Once<Result>()
+        let outcome = SingleResult<Result>()
         try submit { outcome.resume(Swift.Result(catching: body)) }
         return try await outcome.valueUnlessCancelled()
     }

@@ -30,7 +30,7 @@ struct TransferQWeb: AsyncParsableCommand {
     @Option(help: "The private key of the certificate as a PEM file.")
     var key: String?
 
-    /// The agent holds the other end of standard input, so the server also ends if the agent is killed.
+    /// Whether to exit at the end of standard input. The agent holds the other end of the pipe, so the server also exits if the agent is killed.
     @Flag(help: .hidden)
     var endsWithInput = false
 
@@ -77,7 +77,7 @@ struct TransferQWeb: AsyncParsableCommand {
         await server.stop()
     }
 
-    /// Prints a message like `transferq`, and returns the error with the exit status.
+    /// Prints a message in the format of `transferq`, and returns the error with the exit status.
     private static func failure(_ message: String, _ status: Int32) -> ExitCode {
         FileHandle.standardError.write(Data("transferq: \(message)\n".utf8))
         return ExitCode(status)

@@ -8,7 +8,7 @@ import UnixSignals
 struct TUSLoopbackCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tus-loopback",
-        abstract: "A server for resumable uploads on 127.0.0.1, for experiments and tests: tus 1.0.0, or the IETF's protocol.",
+        abstract: "A server for resumable uploads on 127.0.0.1, for experiments and tests: tus 1.0.0, or the IETF protocol.",
         discussion: """
             Each upload consists of two files in the folder: <id>.bin with its bytes, and <id>.json with its metadata and whether it is \
             complete. GET downloads complete uploads and ranges of them. /statistics returns all requests as JSON. The server does not \
@@ -42,10 +42,10 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     @Option(help: "IETF: the smallest accepted upload in bytes (default: no limit).")
     var minSize: Int64?
 
-    @Option(help: "IETF: the maximum number of content bytes of a request (default: no limit).")
+    @Option(help: "IETF: the maximum number of content bytes in a request (default: no limit).")
     var maxAppendSize: Int64?
 
-    @Option(help: "IETF: the minimum number of content bytes of a request, except the last (default: no limit).")
+    @Option(help: "IETF: the minimum number of content bytes in a request, except the last (default: no limit).")
     var minAppendSize: Int64?
 
     @Option(help: "IETF: send an interim response (104) with the offset after each of this number of bytes (default: never).")
@@ -60,7 +60,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     @Flag(help: "IETF: forget the URL of an upload when it is complete.")
     var forgetComplete = false
 
-    @Option(help: "IETF: close the connection without the response that completes an upload, this number of times.")
+    @Option(help: "IETF: close the connection without responding to the request that completes an upload, this number of times.")
     var loseFinalResponses = 0
 
     @Flag(help: "Disable downloads.")

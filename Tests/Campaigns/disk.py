@@ -99,7 +99,7 @@ class Campaign:
         template = queue.folder / "template"
         shutil.copytree(queue.store, template)
         many = sorted((queue.sources / "many").iterdir())
-        # "a new store" stands for a command that must create the store.
+        # "a new store" stands for a command that must create the storage folder.
         commands = {
             "a new store": None, "list": ["list"], "show": ["show", ids[0]], "account add": ["account", "add", "new", "tus+http://127.0.0.1:1/"],
             "add": ["add", "loop", many[0]], "add --each": ["add", "loop", *many, "--each"], "move": ["move", ids[3], 0],
@@ -113,7 +113,7 @@ class Campaign:
         shutil.rmtree(queue.store)
 
     def run_until_success(self, queue, template, name, arguments, steps):
-        """Runs one command with growing free space until it succeeds. Each time, starts with a copy of the store `template`.
+        """Runs one command with growing free space until it succeeds. Each time, starts with a copy of the storage folder `template`.
 
         A command that fails must exit with 3, print a diagnostic, and change nothing. If `steps` is greater than 1, the space grows in random steps.
         """
@@ -145,7 +145,7 @@ class Campaign:
         self.studio.anomaly(f"{name} does not succeed with 8 MiB of free space: {diagnostics[-500:]}")
 
     def state(self, queue):
-        """Returns the contents of the store: its sessions, its accounts and the state of the queue."""
+        """Returns the contents of the queue: its sessions, its accounts and the state of the queue."""
         return [queue.run(*each, "--json")[1] for each in (["list"], ["account", "list"], ["queue", "status"])]
 
     # Downloads

@@ -136,7 +136,7 @@ class Database:
 
 
 def free_port():
-    """Returns a port that the kernel gives to no client, so that it is still free after a restart of the server."""
+    """Returns a free port that the kernel does not assign to clients, so that the port is still free after the server restarts."""
     first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         with socket.socket() as found:

@@ -1,4 +1,4 @@
-"""Sends files of a file system that stops answering, as a network share does when its server is away."""
+"""Uploads files from a file system that stops responding, as a network share does when its server is unavailable."""
 
 import os
 import pathlib
@@ -12,16 +12,16 @@ from studio import Queue, Studio, digest, write_file
 
 python = "/usr/bin/python3"  # This interpreter has the Python packages of Debian.
 
-# Each call hangs in one round, in turn. `getattr` is the call for stat(2). In the round `all`, the share does not receive any call.
+# In each round, the next call of this list hangs. `getattr` is the call for stat(2). In the round `all`, the share does not receive any call.
 calls = ["all", "getattr", "open", "read", "readdir"]
 
 
 def campaign(seed, rounds, seconds, program):
     """Runs `rounds` queues, each with a session of files on the share and a session of other files. Without `rounds`, runs one queue for each
-    combination of a call that hangs and a transport (SFTP or tus), but after the first queue, begins no queue after `seconds`.
+    combination of a call that hangs and a transport (SFTP or tus), but starts no further queue once `seconds` have passed.
 
-    The session of other files must complete, a stopped `run` must exit within a minute, and the session of the share's files must complete after the
-    share answers again.
+    The session of other files must complete, a stopped `run` must exit within a minute, and the session of the share's files must complete once the
+    share responds again.
     Does nothing if this user can't mount a file system. Returns the anomalies and a line of statistics.
     """
     if subprocess.run([python, "-c", "import fusepy"], capture_output=True).returncode != 0:
@@ -102,7 +102,10 @@ def wait_until(condition, seconds):
 
 
 class Share:
-    """A mounted view of a folder. A call hangs while the file "hangs" names it, and each call hangs while the process of the view is stopped."""
+    """A mounted view of a folder.
+
+    A call hangs while the file "hangs" contains its name. All calls hang while the process that serves the view is stopped.
+    """
 
     def __init__(self, folder):
         self.files, self.mount, self.switch = folder / "share", folder / "mount", folder / "hangs"
@@ -135,7 +138,7 @@ def serve(files, mount, switch):
 
     class Files(fusepy.Operations):
         def __call__(self, call, path, *arguments):
-            # The root stays readable, because programs of the machine also look at mounts.
+            # The root stays readable, because other programs on the machine also inspect mounts.
             while path != "/" and switch.exists() and switch.read_text() == call:
                 time.sleep(0.05)
             return super().__call__(call, path, *arguments)

@@ -120,7 +120,7 @@ class Work:
     # Checks
 
     def check(self, kills=0, allows_failures=False):
-        """Checks the sessions, their files and the store after the last run."""
+        """Checks the sessions, their files and the storage folder after the last run."""
         anomaly = self.studio.anomaly
         listed = self.queue.list()
         by_id = {each["id"]: each for each in listed}

@@ -33,14 +33,14 @@ import TransportSupport
     }
 
     /// The body is larger than all buffers on the path, so the writer must wait for the network.
-    @Test(arguments: [1000, 65_536, 500_000]) func sendsLongStream(pieceSize: Int) async throws {
+    @Test(arguments: [1000, 65_536, 500_000]) func sendsLongStream(writeSize: Int) async throws {
         let content = TemporaryFile.content(size: 1_000_000)
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream(capacity: 100_000)
         async let response = engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .stream(stream)))
-        for start in stride(from: 0, to: content.count, by: pieceSize) {
-            try await stream.write(Array(content[start..<min(start + pieceSize, content.count)]))
+        for start in stride(from: 0, to: content.count, by: writeSize) {
+            try await stream.write(Array(content[start..<min(start + writeSize, content.count)]))
         }
         stream.finish()
         #expect(try await response.sent.accepted == 1_000_000)

@@ -18,7 +18,7 @@ import TransportSupport
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
         try evict(file.path)
         let server = try ScriptedServer { _, _ in [.answer(204)] }
-        // This buffer is smaller than a block that a reader thread reads, so the engine passes each block to libcurl in several parts.
+        // This buffer is smaller than a block that a reader thread reads, so the engine passes each block to libcurl in several steps.
         var configuration = CurlEngine.Configuration()
         configuration.uploadBufferSize = 64 * 1024
         let engine = CurlEngine(configuration: configuration)
@@ -90,7 +90,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// The thread of one disk hangs, and two files wait for it. Files on another disk are still sent.
+    /// The thread of one disk hangs, and two files wait for this thread. Files on another disk are still sent.
     @Test(.timeLimit(.minutes(10))) func hangingDiskDoesNotDelayOtherDisks() async throws {
         let slow = try TemporaryFile(size: 300_000)
         let abandonedFile = try TemporaryFile(size: 300_000)
@@ -144,7 +144,7 @@ import TransportSupport
     }
 
     #if os(Linux)
-        /// Whether the page cache contains any part of the file (mincore(2)).
+        /// Whether the page cache contains any page of the file (mincore(2)).
         private func isCached(_ descriptor: FileDescriptor, _ size: Int) -> Bool {
             guard let pages = unsafe mmap(nil, size, PROT_READ, MAP_SHARED, descriptor.rawValue, 0), unsafe pages != MAP_FAILED else {
                 return false

@@ -15,7 +15,7 @@ import TransferCore
     @Test func keysContainNoSecrets() {
         var text = ""
         dump(key(password: "secret of the proxy", passphrase: "secret of the key"), to: &text)
-        #expect(text.contains("/client.pem"), "The text shows the parts of the key.")
+        #expect(text.contains("/client.pem"), "The text shows the properties of the key.")
         #expect(!text.contains("secret of"))
     }
 

@@ -49,7 +49,7 @@ private final class RecordingSink: HTTPResponseSink {
         gate?.wait()
         gate?.signal()
         try state.withLock { state in
-            try #require(state.head != nil, "the head comes before the body")
+            try #require(state.head != nil, "the sink receives the head before the body")
             unsafe bytes.withUnsafeBytes { unsafe state.bytes.append(contentsOf: $0) }
             if state.bytes.count > limit { throw Full() }
         }

@@ -44,7 +44,7 @@ import TransportSupport
         #expect(error.kind == .invalidRequest)
     }
 
-    /// The connection breaks before the response, or in the middle of one of its parts.
+    /// The connection breaks before the response, or in the middle of its status line, its headers or its body.
     @Test(
         arguments: [
             [ServerStep.close], [.reset], [.raw("HTTP/1.1 20"), .close], [.raw("HTTP/1.1 200 OK\r\nX-"), .close],
@@ -94,7 +94,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// Uses bodies that libcurl can't send again. The connection breaks before the body, in the middle of it, or after its end.
+    /// Uses bodies that libcurl can't send again. The connection breaks before, within or after the body.
     @Test(arguments: [0, 1000, 100_000], [ServerStep.close, .reset])
     func doesNotRepeatBodyOnBrokenConnection(read: Int, end: ServerStep) async throws {
         let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(read), end] }

@@ -52,7 +52,7 @@ import TransportSupport
     }
 
     @Test(arguments: [(0, 300_000), (1, 299_999), (299_999, 1), (100, 65_536)])
-    func sendsPartOfFile(offset: Int, length: Int) async throws {
+    func sendsRangeOfFile(offset: Int, length: Int) async throws {
         let file = try TemporaryFile(size: 300_000)
         let server = try ScriptedServer(answers: [[.answer(204)]])
         let engine = CurlEngine()
@@ -118,7 +118,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// The limit of header bytes applies to each response, rather than to all interim responses together.
+    /// The limit on header bytes applies to each response, rather than to all interim responses together.
     @Test func acceptsManyInterimResponses() async throws {
         let interim = "HTTP/1.1 104 Upload Resumption Supported\r\nUpload-Offset: 1\r\n\r\n"
         let server = try ScriptedServer(answers: [

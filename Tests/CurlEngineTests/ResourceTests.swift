@@ -28,7 +28,7 @@ import TransportSupport
             await #expect(throws: CurlEngineError.self) { try await engine.perform(unused) }
             var limit = rlimit()
             unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            // The process inherits descriptors of the test runner, whose number varies.
+            // The process inherits a varying number of descriptors from the test runner.
             var last = dup(STDERR_FILENO)
             let (before, lowLimit) = (limit.rlim_cur, max(256, last + 64))
             limit.rlim_cur = rlim_t(lowLimit)
@@ -186,7 +186,7 @@ private final class CountingSink: HTTPResponseSink {
     private let allStarted: DispatchGroup?
     private let onWrite: @Sendable () -> Void
 
-    /// - Parameter allStarted: A group that this sink leaves when the response begins. Writes wait until all members have left it.
+    /// - Parameter allStarted: A group that this sink leaves when the response begins. Each write waits until the group is empty.
     init(await allStarted: DispatchGroup? = nil, _ onWrite: @escaping @Sendable () -> Void = {}) {
         self.allStarted = allStarted
         self.onWrite = onWrite
@@ -199,10 +199,10 @@ private final class CountingSink: HTTPResponseSink {
         return head.status == 200
     }
 
-    func write(_ piece: RawSpan) {
+    func write(_ span: RawSpan) {
         allStarted?.wait()
         onWrite()
-        bytes.withLock { $0 += piece.byteCount }
+        bytes.withLock { $0 += span.byteCount }
     }
 }
 

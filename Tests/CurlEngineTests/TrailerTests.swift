@@ -56,7 +56,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// The body is a part of a longer file. The last block of the body is smaller than the other blocks.
+    /// The body is a range of a longer file. The last block of the body is smaller than the other blocks.
     @Test func observerReceivesExactlyTheBody() async throws {
         let size = 1_000_000
         let file = try TemporaryFile(size: size)
@@ -98,7 +98,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func rejectsObserverOfBodyThatIsNotFile() async throws {
+    @Test func rejectsObserverOfBytes() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let error = await #expect(throws: CurlEngineError.self) {

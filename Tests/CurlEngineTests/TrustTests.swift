@@ -99,7 +99,7 @@ import TransportSupport
         await engine.shutdown()
     }
 
-    /// The warnings name the server, but never a part of the URL that may be a password. The engine is shut down, so it sends nothing.
+    /// The warnings name the server, but no component of the URL that may be a password. The engine is shut down, so it sends nothing.
     @Test(arguments: [
         ("https://user:secret@/x", "a server"), ("https://user:se/cret@host/", "a server"), ("https://user:secret@host/", "a server"),
         ("https://user:se?cret@host/", "a server"), ("https:/host/secret", "a server"), ("secret", "a server"),

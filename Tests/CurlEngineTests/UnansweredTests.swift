@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Connections that are accepted, and then closed or reset without a byte from the server, as by a forwarder whose server is stopped.
+/// Connections that are accepted, and then closed or reset without a byte from the server, for example by a forwarder whose server is stopped.
 @Suite struct UnansweredTests {
     private func failure(
         _ method: String = "PUT", body: HTTPBody = .bytes([1, 2, 3]), at url: String, on engine: CurlEngine = CurlEngine()

@@ -54,10 +54,10 @@ import TransportTUS
 
     /// The transport accepts the minimum values in the article, and rejects smaller values.
     @Test func minimumValuesAreCorrect() throws {
-        for (name, least) in [("chunkMultiple", 1), ("chunkSize", 1), ("parallelThreshold", 1), ("singleRequestSize", 0)] {
-            try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: [name: "\(least)"]))
+        for (name, minimum) in [("chunkMultiple", 1), ("chunkSize", 1), ("parallelThreshold", 1), ("singleRequestSize", 0)] {
+            try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: [name: "\(minimum)"]))
             #expect(throws: TransferError.self) {
-                try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: [name: "\(least - 1)"]))
+                try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: [name: "\(minimum - 1)"]))
             }
         }
     }

@@ -13,7 +13,7 @@ import Testing
         for (shown, compiled) in zip(shown, compiled) { #expect(shown == compiled) }
     }
 
-    /// Websites that host repositories show a link without a text as it is written. Only the section Topics needs such links.
+    /// A website that hosts the repository shows a `<doc:…>` link as source text. Only the section Topics needs such links.
     @Test(arguments: Catalog.articles) func linksHaveTexts(article: String) throws {
         let text = try String(contentsOf: Catalog.file(of: article), encoding: .utf8).components(separatedBy: "\n## Topics")[0]
         #expect(!text.contains("<doc:"))

@@ -58,8 +58,8 @@ import Testing
     /// Each word of a symbol link in an article occurs in the sources.
     @Test(arguments: Catalog.articles) func symbolsExist(article: String) throws {
         let text = try String(contentsOf: Catalog.file(of: article), encoding: .utf8)
-        let parts = text.components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
-        for symbol in parts.flatMap({ spans(of: $0, between: "``") }) { try expectWords(of: symbol) }
+        let prose = text.components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
+        for symbol in prose.flatMap({ spans(of: $0, between: "``") }) { try expectWords(of: symbol) }
     }
 
     /// Returns the texts between pairs of delimiters.

@@ -28,7 +28,7 @@ private func readmeExample() async throws {
 @Suite struct ReadmeTests {
     private static let readme = Result { try String(contentsOf: Catalog.package.appending(path: "README.md"), encoding: .utf8) }
 
-    /// Code and the addresses of links don't count.
+    /// The limit excludes code and the addresses of links.
     @Test func hasAtMostNineHundredWords() throws {
         let text = try Self.readme.get().components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
         let words = text.joined().replacing(#/\]\([^)]*\)/#, with: "]").split(whereSeparator: \.isWhitespace).filter { $0.contains(/\w/) }

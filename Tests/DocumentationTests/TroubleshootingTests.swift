@@ -3,7 +3,7 @@ import Testing
 
 /// The messages in the article "Troubleshooting" are parts of messages in the sources.
 @Suite struct TroubleshootingTests {
-    /// The folders of test code, which `transferq` does not link.
+    /// Fragments of the paths of test code, which `transferq` does not link.
     private static let testCode = ["TransportTesting/", "TUSLoopback/", "tus-loopback/", "MemoryTransport"]
 
     /// All sources of the programs. Interpolations and escapes stay as they are in the code.
@@ -21,7 +21,7 @@ import Testing
         for row in rows {
             let cell = row.components(separatedBy: " | ")[0]
             let texts = cell.components(separatedBy: "`").enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element)
-            // All parts of a message are in the same file.
+            // All texts of a message are in the same file.
             #expect(Self.sources.contains { source in texts.allSatisfy { source.contains($0) } }, "\(cell)")
         }
     }

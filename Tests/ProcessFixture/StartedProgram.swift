@@ -120,7 +120,7 @@ package final class StartedProgram: Sendable {
         try program.input.withLock { _ = try $0?.writeAll(input) }
         program.closeInput()
         var output = Data()
-        while case let part = try program.read(), !part.isEmpty { output += part }
+        while case let received = try program.read(), !received.isEmpty { output += received }
         let status = program.process.withLock { process in
             defer { process = nil }
             return process.map { ChildProcess.reap($0).status } ?? 0

@@ -68,11 +68,11 @@ struct AuthenticationTests {
         let error = try await failure(server, settings, secrets: ["PASSPHRASE": "wrong one"])
         #expect(error.failureClass == .credentials)
         #expect(error.code == .credentialsRejected)
-        for part in [
+        for words in [
             "the key file \(unauthorized)", "/nonexistent/key can't be read", "contains a public key", "no passphrase is given",
             "the passphrase may be wrong", "There is no such secret",
         ] {
-            #expect(error.message.contains(part), "\(error.message)")
+            #expect(error.message.contains(words), "\(error.message)")
         }
         #expect(!error.description.contains("wrong one"))
     }

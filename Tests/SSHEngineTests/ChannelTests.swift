@@ -97,7 +97,7 @@ struct ChannelTests {
         var settings = try server.settings()
         settings.socketBufferSize = 4096
         let connection = try await server.connect(settings)
-        let handlers = (0..<4).map { EchoHandler(size: 2_000_000 + $0 * 7777, chunkSize: 9000 + $0 * 8011) }
+        let handlers = (0..<4).map { EchoHandler(size: 2_000_000 + $0 * 7777, blockSize: 9000 + $0 * 8011) }
         var channels: [SSHChannel] = []
         for handler in handlers { channels.append(try await connection.openSubsystem("echo", handler: handler)) }
         for (number, handler) in handlers.enumerated() {
@@ -115,7 +115,7 @@ struct ChannelTests {
         var settings = try server.settings()
         settings.receiveWindow = 32 << 10
         let connection = try await server.connect(settings)
-        let echo = EchoHandler(size: 1_000_000, chunkSize: 200_000)
+        let echo = EchoHandler(size: 1_000_000, blockSize: 200_000)
         let channel = try await connection.openSubsystem("echo", handler: echo)
         await echo.waitForAll()
         #expect(echo.echoed == 1_000_000)

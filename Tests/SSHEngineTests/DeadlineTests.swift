@@ -68,8 +68,8 @@ struct DeadlineTests {
         let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-deadline-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let (script, mark) = (folder.appending(path: "script"), folder.appending(path: "mark"))
-        try Data("echo > '\(mark.path)'; exec sleep 3600\n".utf8).write(to: script)
+        let (script, startFile) = (folder.appending(path: "script"), folder.appending(path: "startFile"))
+        try Data("echo > '\(startFile.path)'; exec sleep 3600\n".utf8).write(to: script)
         let server = try await SSHServerProcess.start(options: [
             "AuthorizedKeysFile none", "AuthorizedKeysCommand /bin/sh \(script.path)", "AuthorizedKeysCommandUser \(NSUserName())",
         ])
@@ -82,7 +82,7 @@ struct DeadlineTests {
             return try await server.connect(waiting)
         }
         if isCancelled {
-            while !FileManager.default.fileExists(atPath: mark.path), !isOver.withLock({ $0 }) { await Task.yield() }
+            while !FileManager.default.fileExists(atPath: startFile.path), !isOver.withLock({ $0 }) { await Task.yield() }
             opening.cancel()
             await #expect(throws: CancellationError.self) { try await opening.value }
         } else {

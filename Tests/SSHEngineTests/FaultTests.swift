@@ -34,7 +34,7 @@ struct FaultTests {
         defer { server.stop() }
         let connection = try await server.connect()
 
-        let download = TestHandler(keeps: false)
+        let download = TestHandler(storesBytes: false)
         let source = try await connection.openSubsystem("source", handler: download)
         await download.waitFor(bytes: 3 << 20)
         try killProcess("source", of: server)

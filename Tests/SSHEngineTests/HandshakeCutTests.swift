@@ -30,13 +30,13 @@ struct HandshakeCutTests {
         let recording = Locked(Recording())
         let relay = try RawServer.relay(
             to: server.port,
-            hears: { direction, bytes in
+            observes: { direction, bytes in
                 recording.withLock {
                     if direction == .fromClient { $0.fromClient += bytes } else { $0.fromServer += bytes }
                 }
             })
         defer { relay.stop() }
-        // The bytes of the end of the connection do not belong to the handshake.
+        // The bytes at the end of the connection do not belong to the handshake.
         var result: Recording?
         let error = try await openSFTP(try server.settings(port: relay.port)) { result = recording.withLock { $0 } }
         try #require(error == nil)
@@ -86,7 +86,7 @@ struct HandshakeCutTests {
         case close, reset
     }
 
-    /// Whether the queue retries after the error. A reset can discard bytes that the client has not read yet. The server then seems to be
+    /// Whether the queue retries after the error. A reset can drop bytes that the client has not read yet. The server then seems to be
     /// unreachable.
     private func isRetried(_ error: TransferError?) -> Bool { [.transient, .unreachable].contains(error?.failureClass) }
 
@@ -135,7 +135,7 @@ struct HandshakeCutTests {
         let isFromServer = direction == .fromServer
         let end = (isFromServer ? recording.fromServer : recording.fromClient).count
         let positions = Array(stride(from: 1, to: end, by: Self.step)) + (isFromServer ? Self.fromServer : Self.fromClient)
-        // The last packet is complete only with its last byte. It contains the server's version, or the client's.
+        // The last packet, which contains the server's version or the client's, is complete only with its last byte.
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<Self.workers {
                 group.addTask {
@@ -162,7 +162,7 @@ struct HandshakeCutTests {
     /// The number of connections that the test breaks at the same time. Most of the time, a connection waits for the server's new process.
     private static let workers = 8
 
-    /// The distance between the tested bytes. With a distance of 1, the test takes several minutes. The distance is prime, so that the tested bytes
-    /// have each position in blocks of a cipher.
+    /// The distance between the tested bytes. With a distance of 1, the test takes several minutes. The distance is prime, so the tested bytes
+    /// cover each offset within a cipher block.
     private static let step = 13
 }

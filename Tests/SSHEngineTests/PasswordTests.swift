@@ -44,8 +44,8 @@ struct PasswordTests {
         try await check(["UsePAM yes", "KbdInteractiveAuthentication yes"], by: "keyboard-interactive")
     }
 
-    /// The client prefers keyboard-interactive, because it then sends the password only in response to prompts with hidden input. With the
-    /// method `password`, it sends the password to any server that requests it.
+    /// The client prefers keyboard-interactive, because it then sends the password only in response to prompts with hidden input. With the method
+    /// `password`, it sends the password to any server that offers this method.
     @Test func `keyboard-interactive is tried before the password`() async throws {
         let server = try await start(["UsePAM yes", "KbdInteractiveAuthentication yes", "PasswordAuthentication yes", "LogLevel DEBUG1"])
         defer { server.stop() }

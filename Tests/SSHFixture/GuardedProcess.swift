@@ -81,7 +81,7 @@ package final class GuardedProcess: Sendable {
         }
     }
 
-    /// Reads `/proc/PID/stat` (proc(5)): the name is in parentheses, and the parent is the second field after it.
+    /// Reads `/proc/PID/stat` (proc(5)): the name is in parentheses, and the parent is the second field after the name.
     private static func status(of process: pid_t) -> (name: Substring, state: Substring, parent: pid_t)? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8), let start = text.firstIndex(of: "("),
             let end = text.lastIndex(of: ")")

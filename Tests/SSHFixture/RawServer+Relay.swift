@@ -21,30 +21,30 @@ extension RawServer {
     ///   - clientLimit: The exact number of bytes from the client after which a connection breaks, or nil for no limit.
     ///   - resets: Whether a connection that breaks at a limit is reset instead of closed.
     ///   - bufferSize: The size of the receive buffers, or nil for the system's default.
-    ///   - greets: Called first for each connection. May exchange bytes with the client. Returns whether to relay the connection.
-    ///   - hears: Called with all bytes, before `passes`.
-    ///   - passes: Called with the number of received bytes. Returns whether to forward the bytes. After the first false, the connection
+    ///   - admits: Called first for each connection. May exchange bytes with the client. Returns whether to relay the connection.
+    ///   - observes: Called with all bytes, before `passes`.
+    ///   - passes: Called with the number of received bytes. Returns whether to forward the bytes. Once it returns false, the connection
     ///     forwards no more bytes in that direction.
     package static func relay(
         to port: UInt16, limit: Int? = nil, clientLimit: Int? = nil, resets: Bool = false, bufferSize: Int? = nil,
-        greets: @escaping @Sendable (Connection) -> Bool = { _ in true },
-        hears: @escaping @Sendable (Direction, [UInt8]) -> Void = { _, _ in },
+        admits: @escaping @Sendable (Connection) -> Bool = { _ in true },
+        observes: @escaping @Sendable (Direction, [UInt8]) -> Void = { _, _ in },
         passes: @escaping @Sendable (Direction, Int) -> Bool = { _, _ in true }
     ) throws -> RawServer {
         try RawServer(bufferSize: bufferSize) { client in
-            guard greets(client), let descriptor = Loopback.connect(to: port) else { return }
+            guard admits(client), let descriptor = Loopback.connect(to: port) else { return }
             let server = Connection(descriptor: descriptor)
             let ended = DispatchSemaphore(value: 0)
             let thread: Void? = try? startThread {
                 pass(from: client, to: server, atMost: clientLimit) { bytes in
-                    hears(.fromClient, bytes)
+                    observes(.fromClient, bytes)
                     return passes(.fromClient, bytes.count)
                 }
                 shutdown(descriptor, CInt(SHUT_RDWR))
                 ended.signal()
             }
             pass(from: server, to: client, atMost: limit) { bytes in
-                hears(.fromServer, bytes)
+                observes(.fromServer, bytes)
                 return passes(.fromServer, bytes.count)
             }
             shutdown(descriptor, CInt(SHUT_RDWR))

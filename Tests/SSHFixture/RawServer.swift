@@ -31,9 +31,9 @@ package final class RawServer: Sendable {
         ///
         /// - Returns: At least one byte, or no bytes at the end of the connection.
         package func receive() -> [UInt8] {
-            var chunk = [UInt8](repeating: 0, count: 32 << 10)
-            let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
-            return Array(chunk.prefix(max(0, count)))
+            var buffer = [UInt8](repeating: 0, count: 32 << 10)
+            let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
+            return Array(buffer.prefix(max(0, count)))
         }
 
         /// Ends the output, and waits for the other end to close.

@@ -18,17 +18,17 @@ package final class TransferGate: Sendable {
 
     /// Creates a gate that passes all bytes until a part file in a folder has the given size.
     package convenience init(of folder: URL, at limit: Int64) {
-        self.init { Self.partSize(in: folder) ?? -1 < limit }
+        self.init { Self.partFileSize(in: folder) ?? -1 < limit }
     }
 
     /// Returns the size in bytes of the part file in a folder, or nil if there is no part file.
-    package static func partSize(in folder: URL) -> Int64? {
+    package static func partFileSize(in folder: URL) -> Int64? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         let parts = names.filter { $0.hasSuffix(".part") }.map { folder.appending(path: $0).path }
         return parts.compactMap { (try? FileManager.default.attributesOfItem(atPath: $0))?[.size] as? Int64 }.max()
     }
 
-    /// Returns whether to forward bytes. Pass this method to ``RawServer/relay(to:limit:clientLimit:resets:bufferSize:greets:hears:passes:)``.
+    /// Returns whether to forward bytes. Pass this method to ``RawServer/relay(to:limit:clientLimit:resets:bufferSize:admits:observes:passes:)``.
     package func passes(_ direction: RawServer.Direction, _ count: Int) -> Bool {
         counts.withLock { $0[direction, default: 0] += Int64(count) }
         if isOpen.withLock({ $0 }) || isPassable() { return true }

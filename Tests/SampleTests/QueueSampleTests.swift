@@ -30,7 +30,7 @@ import Testing
         let sizes = names.map { $0 == "clip-08.mov" ? 3 << 20 : 64 << 10 }
         for (name, size) in zip(names, sizes) { try folder.file("clips/\(name)", size: size) }
         let url = try await tus.start().absoluteString
-        // The server cuts the connection in the middle of the eighth file. It then accepts no bytes after this position.
+        // The server cuts the connection in the middle of the eighth file. It then accepts no bytes after this offset.
         tus.inject(.cut(afterBodyBytes: 2 << 20))
         tus.stopContent(at: 2 << 20)
 
@@ -48,7 +48,7 @@ import Testing
         for name in names { #expect(hasArrived(name, from: "clips/\(name)"), "\(name)") }
         #expect(tus.statistics.bytesStored == Int64(sizes.reduce(0, +)), "no stored byte is sent again")
 
-        // The same folder adds no session again.
+        // Adding the same folder again adds no session.
         let third = try await Sample("BatchUploader", url, folder.url.appending(path: "clips").path, in: folder).finish()
         #expect(third.lines == ["20 sessions, 20 completed"] && third.status == 0)
         await tus.stop()
@@ -60,7 +60,7 @@ import Testing
         let paths = ["a", "b", "c", "d"].map { folder.url.appending(path: $0).path }
         let sample = try Sample("Reprioritizer", url, paths[0], paths[1], paths[2], paths[3], in: folder)
         _ = await sample.lines(through: "a waiting, b waiting, c waiting, d waiting")
-        // Each command is followed by the last line that it causes. Other lines can precede that line, because each event is a change.
+        // Each command, with the last line that the sample prints after the command. Other lines can precede it, because each event is a change.
         let steps = [
             ("move 3 0", "d waiting, a waiting, b waiting, c waiting"),
             ("pause 1", "d waiting, a held, b waiting, c waiting"),
@@ -102,7 +102,7 @@ import Testing
         }
         #expect(
             try await Sample("AgentClient", store, in: folder).finish().lines == [
-                "No agent runs. Start it: transferq --store \(store) agent start"
+                "No agent is running. To start one: transferq --store \(store) agent start"
             ])
         try #require(try await transferq("account", "add", "studio", url).status == 0)
         try #require(try await transferq("agent", "start").status == 0)
@@ -110,14 +110,15 @@ import Testing
             // The upload can't complete before the second launch of the client.
             tus.stopContent(at: 2 << 20)
             let file = folder.url.appending(path: "reel.mov").path
-            let left = try await Sample("AgentClient", store, "studio", file, in: folder).finish()
-            #expect(left.lines == ["The agent has stored the session. Its upload no longer needs this program."] && left.status == 0)
+            let firstLaunch = try await Sample("AgentClient", store, "studio", file, in: folder).finish()
+            #expect(firstLaunch.lines == ["The agent has stored the session. Its upload no longer needs this program."])
+            #expect(firstLaunch.status == 0)
 
-            let back = try Sample("AgentClient", store, in: folder)
-            let lines = await back.lines(through: "reel.mov: ")
+            let secondLaunch = try Sample("AgentClient", store, in: folder)
+            let lines = await secondLaunch.lines(through: "reel.mov: ")
             #expect(lines == ["reel.mov: running"] || lines == ["reel.mov: waiting"], "\(lines)")
             tus.stopContent(at: nil)
-            let end = await back.finish()
+            let end = await secondLaunch.finish()
             #expect(end.lines == ["reel.mov: completed"] && end.status == 0)
             #expect(hasArrived("reel.mov", from: "reel.mov"))
             #expect(try await Sample("AgentClient", store, in: folder).finish().lines == ["reel.mov: completed"])

@@ -24,7 +24,7 @@ import Testing
         try FileManager.default.createDirectory(at: arrived, withIntermediateDirectories: true)
         let address = "sftp://\(ssh.user)@127.0.0.1:\(ssh.port)\(arrived.path)/"
         let receiver = try await Receiver.start(in: folder)
-        // The server receives only a part of the reel.
+        // The server receives only part of the reel.
         tus.stopContent(at: 2 << 20)
 
         let sample = try Sample(
@@ -66,13 +66,13 @@ import Testing
     @Test func samplesWorkWithIndependentServers() async throws {
         let names = ["a.mov", "b.mov", "c.mov"]
         let clips = try names.map { try folder.file("clips/\($0)", size: 300_000) }
-        let place = folder.url.appending(path: "tuspyserver")
-        let tus = try await PythonProcess.runBlocking { try PythonProcess("tuspyserver_server.py", [place.path, "0"]) }
+        let tusFolder = folder.url.appending(path: "tuspyserver")
+        let tus = try await PythonProcess.runBlocking { try PythonProcess("tuspyserver_server.py", [tusFolder.path, "0"]) }
         let batch = try await Sample(
             "BatchUploader", "http://127.0.0.1:\(tus.port)/files/", folder.url.appending(path: "clips").path, in: folder
         ).finish()
         #expect(batch.lines == ["3 sessions, 0 completed"] + names.map { "\($0) completed" } && batch.status == 0, "\(folder.errors)")
-        let uploads = try FileManager.default.contentsOfDirectory(at: place.appending(path: "uploads"), includingPropertiesForKeys: nil)
+        let uploads = try FileManager.default.contentsOfDirectory(at: tusFolder.appending(path: "uploads"), includingPropertiesForKeys: nil)
         for clip in clips { #expect(uploads.count { SampleFolder.equal($0, clip) } == 1, "\(clip.lastPathComponent)") }
 
         let nginxFolder = folder.url.appending(path: "nginx")

@@ -35,7 +35,8 @@ package final class ScriptedServer: Sendable {
     ///
     /// - Parameters:
     ///   - headLimit: Returns the number of bytes of a request's head after which the server closes the connection, or nil to keep it open.
-    ///     Called with the number of the next request when a connection is ready for it. No other connection may be ready at the same time.
+    ///     Called, with the number of the next request, when a connection starts to wait for a request. Use it only in tests in which no
+    ///     two connections wait at the same time; otherwise, both get the same number.
     ///   - script: Returns the steps for a request.
     package init(headLimit: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping Script) throws {
         self.script = script

@@ -105,10 +105,10 @@ final class SocketStream {
     }
 
     private func receive() -> Bool {
-        var chunk = [UInt8](repeating: 0, count: 64 * 1024)
-        let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(socket, $0.baseAddress, $0.count, 0) }
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(socket, $0.baseAddress, $0.count, 0) }
         guard count > 0 else { return false }
-        buffered += chunk[..<count]
+        buffered += buffer[..<count]
         return true
     }
 }

@@ -55,7 +55,7 @@ package final class ScriptedPeer: SFTPLink {
     /// ``close()`` first.
     package var connectionError: TransferError? { finalError.withLock { $0 } }
 
-    /// Breaks the connection after the client has received the responses to all requests that have arrived. Call it in the script.
+    /// Breaks the connection after the client has received the responses to all requests that have arrived. Call this method in the script.
     package func breakConnection() {
         queue.async { self.client.end(nil) }
     }
@@ -106,8 +106,8 @@ package final class ScriptedPeer: SFTPLink {
 
     package static func number(_ value: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
 
-    package static func packet(_ type: PacketType, _ parts: [UInt8]...) -> [UInt8] {
-        let body = [type.rawValue] + parts.flatMap { $0 }
+    package static func packet(_ type: PacketType, _ fields: [UInt8]...) -> [UInt8] {
+        let body = [type.rawValue] + fields.flatMap { $0 }
         return number(body.count) + body
     }
 

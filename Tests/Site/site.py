@@ -1,4 +1,4 @@
-"""Parts of Tests/docs.
+"""The steps of Tests/docs that are written in Python.
 
   site.py products                 prints the targets of the products, from the output of `swift package dump-package`
   site.py comments FOLDER          fails if a public symbol in the symbol graphs has no comment
@@ -137,7 +137,7 @@ def link_front_page(page):
 
 
 def front_page(site, prefix):
-    """Groups the modules on the page that lists all of them, adds the articles to start with, and leads visitors of the root there."""
+    """Groups the modules on the page that lists all of them, adds the articles to start with, and redirects the root of the site to this page."""
     path = site / "data/documentation.json"
     page = json.loads(path.read_text(encoding="utf-8"))
     page["metadata"]["title"] = "TransferKit"

@@ -44,7 +44,7 @@ import Testing
             try first.send(content.prefix(count))
             first.endSending()
             // Either an error response or the end of the connection shows that the server has abandoned the request.
-            if !first.isAtEnd() { #expect(try first.answer().status == 400) }
+            if !first.isAtEnd() { #expect(try first.readResponse().status == 400) }
             let path = "/files/" + (try #require(server.statistics.uploads.first).id)
             let second = try RawConnection(to: url)
             #expect(try second.offset(path) == count)
@@ -61,7 +61,7 @@ import Testing
             for connection in connections {
                 try connection.startPatch(path, at: 0, announcing: content.count, content)
             }
-            let statuses = try connections.map { try $0.answer().status }
+            let statuses = try connections.map { try $0.readResponse().status }
             #expect(statuses.filter { $0 == 204 }.count == 1)
             #expect(statuses.allSatisfy { [204, 409].contains($0) })
             #expect(try server.contents(named: "a") == [content])
@@ -77,10 +77,10 @@ import Testing
             try connection.startPatch(path, at: 0, announcing: 3, bytes(3))
             try connection.sendHead("HEAD", path)
             try connection.startPatch(path, at: 3, announcing: 3, bytes(3))
-            #expect(try connection.answer(toHead: true).headers["upload-offset"] == "0")
-            #expect(try connection.answer().status == 204)
-            #expect(try connection.answer(toHead: true).headers["upload-offset"] == "3")
-            #expect(try connection.answer().headers["upload-offset"] == "6")
+            #expect(try connection.readResponse(toHead: true).headers["upload-offset"] == "0")
+            #expect(try connection.readResponse().status == 204)
+            #expect(try connection.readResponse(toHead: true).headers["upload-offset"] == "3")
+            #expect(try connection.readResponse().headers["upload-offset"] == "6")
         }
     }
 }

@@ -68,10 +68,10 @@ import Testing
             await first.stop()
             // Creates the files that remain if the server is killed during a request with a checksum.
             let id = path.split(separator: "/").last.map(String.init) ?? ""
-            let record = URL(filePath: folder.appending("\(id).json").string)
-            var object = try #require(try JSONSerialization.jsonObject(with: Data(contentsOf: record)) as? [String: Any])
+            let recordFile = URL(filePath: folder.appending("\(id).json").string)
+            var object = try #require(try JSONSerialization.jsonObject(with: Data(contentsOf: recordFile)) as? [String: Any])
             object["unverifiedFrom"] = 2
-            try JSONSerialization.data(withJSONObject: object).write(to: record)
+            try JSONSerialization.data(withJSONObject: object).write(to: recordFile)
             try Data("hello".utf8).write(to: URL(filePath: folder.appending("\(id).bin").string))
             let second = TUSLoopbackServer(folder: folder)
             let newURL = try await second.start()
@@ -83,11 +83,11 @@ import Testing
     @Test(arguments: [(checksums[0], 201), (checksums[1], 201), ("sha1 AAAA", 460)])
     func `verifies the checksum of a creation request with content`(checksum: String, status: Int) async throws {
         try await withServer { server, url in
-            let answer = try RawConnection(to: url).request(
+            let response = try RawConnection(to: url).request(
                 "POST", "/files/",
                 ["Upload-Length": "11", "Content-Type": offsetStream, "Upload-Checksum": checksum, "Upload-Metadata": Self.metadata],
                 body: Self.content)
-            #expect(answer.status == status)
+            #expect(response.status == status)
             #expect(try server.contents(named: "a") == (status == 201 ? [Self.content] : []))
         }
     }
@@ -97,7 +97,7 @@ import Testing
             "PATCH", path,
             ["Upload-Offset": "0", "Content-Type": offsetStream, "Transfer-Encoding": "chunked", "Trailer": "Upload-Checksum"])
         try connection.send("\(String(content.utf8.count, radix: 16))\r\n\(content)\r\n0\r\n\(trailers)\r\n")
-        return try connection.answer().status
+        return try connection.readResponse().status
     }
 
     @Test(arguments: checksums) func `accepts the checksum in a trailer`(checksum: String) async throws {
@@ -117,9 +117,9 @@ import Testing
         options.extensions.remove(.checksum)
         try await withServer(options) { server, url in
             let connection = try RawConnection(to: url)
-            let answer = try connection.request("OPTIONS", "/files/", version: nil)
-            #expect(answer.headers["tus-checksum-algorithm"] == nil)
-            #expect(answer.headers["tus-extension"]?.contains("checksum") == false)
+            let response = try connection.request("OPTIONS", "/files/", version: nil)
+            #expect(response.headers["tus-checksum-algorithm"] == nil)
+            #expect(response.headers["tus-extension"]?.contains("checksum") == false)
             let path = try connection.createUpload(length: 11, metadata: Self.metadata)
             #expect(try sendChunked(connection, path, "hello world", trailers: "Upload-Checksum: sha1 AAAA\r\n") == 204)
             #expect(try server.contents(named: "a") == [Self.content])

@@ -3,41 +3,42 @@ import TUSLoopback
 import Testing
 
 @Suite struct ConcatenationTests {
-    private func createPart(_ connection: RawConnection, length: Int) throws -> String {
-        let answer = try connection.request("POST", "/files/", ["Upload-Length": "\(length)", "Upload-Concat": "partial"])
-        #expect(answer.status == 201)
-        return try #require(URL(string: answer.headers["location"] ?? "")).path
+    private func createPartial(_ connection: RawConnection, length: Int) throws -> String {
+        let response = try connection.request("POST", "/files/", ["Upload-Length": "\(length)", "Upload-Concat": "partial"])
+        #expect(response.status == 201)
+        return try #require(URL(string: response.headers["location"] ?? "")).path
     }
 
-    private func createFinal(_ connection: RawConnection, _ parts: [String], _ more: [String: String] = [:]) throws -> RawConnection.Answer
-    {
-        let headers = ["Upload-Concat": "final;" + parts.joined(separator: " "), "Upload-Metadata": "filename YQ=="]
+    private func createFinal(
+        _ connection: RawConnection, _ partials: [String], _ more: [String: String] = [:]
+    ) throws -> RawConnection.Response {
+        let headers = ["Upload-Concat": "final;" + partials.joined(separator: " "), "Upload-Metadata": "filename YQ=="]
         return try connection.request("POST", "/files/", headers.merging(more) { $1 })
     }
 
-    private func path(_ answer: RawConnection.Answer) throws -> String {
-        try #require(URL(string: answer.headers["location"] ?? "")).path
+    private func path(_ response: RawConnection.Response) throws -> String {
+        try #require(URL(string: response.headers["location"] ?? "")).path
     }
 
     @Test(arguments: [false, true]) func `concatenates partial uploads in the given order`(areAbsolute: Bool) async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let content = bytes(300_000)
-            let parts = try [100_000, 0, 200_000].map { try createPart(connection, length: $0) }
-            #expect(try connection.patch(parts[2], at: 0, content.dropFirst(100_000)).status == 204)
-            #expect(try connection.patch(parts[0], at: 0, content.prefix(100_000)).status == 204)
-            #expect(try connection.request("HEAD", parts[0]).headers["upload-concat"] == "partial")
-            let named = areAbsolute ? parts.map { "http://known.elsewhere.example\($0)" } : parts
-            let answer = try createFinal(connection, named)
-            #expect(answer.status == 201)
+            let partials = try [100_000, 0, 200_000].map { try createPartial(connection, length: $0) }
+            #expect(try connection.patch(partials[2], at: 0, content.dropFirst(100_000)).status == 204)
+            #expect(try connection.patch(partials[0], at: 0, content.prefix(100_000)).status == 204)
+            #expect(try connection.request("HEAD", partials[0]).headers["upload-concat"] == "partial")
+            let named = areAbsolute ? partials.map { "http://known.elsewhere.example\($0)" } : partials
+            let response = try createFinal(connection, named)
+            #expect(response.status == 201)
             #expect(try server.contents(named: "a") == [content])
-            let head = try connection.request("HEAD", path(answer))
+            let head = try connection.request("HEAD", path(response))
             #expect(head.headers["upload-offset"] == "300000")
             #expect(head.headers["upload-length"] == "300000")
             #expect(head.headers["upload-concat"] == "final;" + named.joined(separator: " "))
-            #expect(try connection.patch(path(answer), at: 300_000, Data()).status == 403)
+            #expect(try connection.patch(path(response), at: 300_000, Data()).status == 403)
             // The final upload no longer needs its partial uploads.
-            for part in parts { #expect(try connection.request("DELETE", part).status == 204) }
+            for partial in partials { #expect(try connection.request("DELETE", partial).status == 204) }
             #expect(try server.contents(named: "a") == [content])
         }
     }
@@ -46,15 +47,15 @@ import Testing
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let content = bytes(10)
-            let parts = try [4, 6].map { try createPart(connection, length: $0) }
-            let final = try path(try createFinal(connection, parts))
+            let partials = try [4, 6].map { try createPartial(connection, length: $0) }
+            let final = try path(try createFinal(connection, partials))
             let head = try connection.request("HEAD", final)
             #expect(head.status == 200)
             #expect(head.headers["upload-offset"] == nil)
             #expect(head.headers["upload-length"] == nil)
-            #expect(try connection.patch(parts[1], at: 0, content.dropFirst(4)).status == 204)
+            #expect(try connection.patch(partials[1], at: 0, content.dropFirst(4)).status == 204)
             #expect(try connection.request("HEAD", final).headers["upload-offset"] == nil)
-            #expect(try connection.patch(parts[0], at: 0, content.prefix(4)).status == 204)
+            #expect(try connection.patch(partials[0], at: 0, content.prefix(4)).status == 204)
             // The concatenation needs no more requests.
             #expect(try server.contents(named: "a") == [content])
             #expect(try connection.offset(final) == 10)
@@ -66,11 +67,11 @@ import Testing
         options.extensions.remove(.concatenationUnfinished)
         try await withServer(options) { _, url in
             let connection = try RawConnection(to: url)
-            let complete = try createPart(connection, length: 3)
+            let complete = try createPartial(connection, length: 3)
             #expect(try connection.patch(complete, at: 0, bytes(3)).status == 204)
-            let gone = try createPart(connection, length: 3)
+            let gone = try createPartial(connection, length: 3)
             #expect(try connection.request("DELETE", gone).status == 204)
-            #expect(try createFinal(connection, [complete, createPart(connection, length: 1)]).status == 400)
+            #expect(try createFinal(connection, [complete, createPartial(connection, length: 1)]).status == 400)
             #expect(try createFinal(connection, [complete, connection.createUpload(length: 0)]).status == 400)
             #expect(try createFinal(connection, []).status == 400)
             #expect(try createFinal(connection, ["/elsewhere/x"]).status == 400)
@@ -89,9 +90,9 @@ import Testing
         try await withServer(options) { _, url in
             let connection = try RawConnection(to: url)
             #expect(try connection.request("OPTIONS", "/files/", version: nil).headers["tus-extension"]?.contains("concat") == false)
-            let part = try createPart(connection, length: 0)
-            #expect(try connection.request("HEAD", part).headers["upload-concat"] == nil)
-            #expect(try createFinal(connection, [part]).status == 400)
+            let partial = try createPartial(connection, length: 0)
+            #expect(try connection.request("HEAD", partial).headers["upload-concat"] == nil)
+            #expect(try createFinal(connection, [partial]).status == 400)
         }
     }
 
@@ -101,11 +102,11 @@ import Testing
             let url = try await first.start()
             let final = try await onThread {
                 let connection = try RawConnection(to: url)
-                let part = try createPart(connection, length: 3)
-                let final = try path(try createFinal(connection, [part, part]))
-                try connection.startPatch(part, at: 0, announcing: 3, bytes(2))
-                #expect(try RawConnection(to: url).offset(part) == 2)
-                return (final, part)
+                let partial = try createPartial(connection, length: 3)
+                let final = try path(try createFinal(connection, [partial, partial]))
+                try connection.startPatch(partial, at: 0, announcing: 3, bytes(2))
+                #expect(try RawConnection(to: url).offset(partial) == 2)
+                return (final, partial)
             }
             await first.stop()
             let second = TUSLoopbackServer(folder: folder)

@@ -37,9 +37,9 @@ import Testing
             case "PATCH": #expect(try next.patch(path, at: 400, bytes(600)).status == 204)
             default: #expect(try next.request("DELETE", path).status == 204)
             }
-            let answer = try silent.answer()
-            #expect(answer.status == 400)
-            #expect(answer.headers["connection"] == "close")
+            let response = try silent.readResponse()
+            #expect(response.status == 400)
+            #expect(response.headers["connection"] == "close")
         }
     }
 
@@ -53,8 +53,8 @@ import Testing
                 let path = try connection.createUpload(length: content.count, metadata: "filename YQ==")
                 let cut = try RawConnection(to: url)
                 try cut.startPatch(path, at: 0, announcing: content.count, content.prefix(60_001))
-                let answer = try connection.request("HEAD", path)
-                #expect(answer.headers["upload-offset"] == "60001", "\(answer)")
+                let response = try connection.request("HEAD", path)
+                #expect(response.headers["upload-offset"] == "60001", "\(response)")
                 return path
             }
             await first.stop()
@@ -84,7 +84,7 @@ import Testing
                 let body = ["Content-Type": offsetStream, "Content-Length": "1000", "Expect": "100-continue"]
                 try connection.sendHead(method, path, body.merging(position) { $1 })
                 // The server sends 100 (Continue) when it starts to read the body.
-                #expect(try connection.answer().status == 100)
+                #expect(try connection.readResponse().status == 100)
                 try connection.send(bytes(1))
                 begun.yield()
                 return connection.isAtEnd()

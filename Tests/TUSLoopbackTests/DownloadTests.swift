@@ -12,12 +12,12 @@ import Testing
     @Test func `sends complete uploads to clients that do not use tus`() async throws {
         try await withServer { server, url in
             let path = try upload("hello world", to: url)
-            let answer = try RawConnection(to: url).request("GET", path, version: nil)
-            #expect(answer.status == 200)
-            #expect(answer.body == "hello world")
-            #expect(answer.headers["content-length"] == "11")
-            #expect(answer.headers["accept-ranges"] == "bytes")
-            #expect(answer.headers["etag"]?.hasPrefix("\"") == true)
+            let response = try RawConnection(to: url).request("GET", path, version: nil)
+            #expect(response.status == 200)
+            #expect(response.body == "hello world")
+            #expect(response.headers["content-length"] == "11")
+            #expect(response.headers["accept-ranges"] == "bytes")
+            #expect(response.headers["etag"]?.hasPrefix("\"") == true)
             #expect(server.statistics.bytesSent == 11)
             let request = try #require(server.statistics.uploads.first?.requests.last)
             #expect((request.method, request.offset, request.sent, request.status) == ("GET", 0, 11, 200))
@@ -41,10 +41,10 @@ import Testing
     func `serves valid ranges and ignores malformed ranges`(range: String, status: Int, body: String?, contentRange: String?) async throws {
         try await withServer { _, url in
             let path = try upload("hello world", to: url)
-            let answer = try RawConnection(to: url).request("GET", path, ["Range": range])
-            #expect(answer.status == status)
-            if let body { #expect(answer.body == body) }
-            #expect(answer.headers["content-range"] == contentRange)
+            let response = try RawConnection(to: url).request("GET", path, ["Range": range])
+            #expect(response.status == status)
+            if let body { #expect(response.body == body) }
+            #expect(response.headers["content-range"] == contentRange)
         }
     }
 
@@ -55,18 +55,18 @@ import Testing
             let tag = try #require(try connection.request("GET", path).headers["etag"])
             #expect(try connection.request("GET", path, ["Range": "bytes=6-", "If-Range": tag]).body == "world")
             for other in ["\"other\"", "W/\(tag)", "Sun, 06 Nov 1994 08:49:37 GMT"] {
-                let answer = try connection.request("GET", path, ["Range": "bytes=6-", "If-Range": other])
-                #expect(answer.status == 200)
-                #expect(answer.body == "hello world")
+                let response = try connection.request("GET", path, ["Range": "bytes=6-", "If-Range": other])
+                #expect(response.status == 200)
+                #expect(response.body == "hello world")
             }
         }
     }
 
     @Test func `sends an empty upload`() async throws {
         try await withServer { _, url in
-            let answer = try RawConnection(to: url).request("GET", try upload("", to: url))
-            #expect(answer.status == 200)
-            #expect(answer.headers["content-length"] == "0")
+            let response = try RawConnection(to: url).request("GET", try upload("", to: url))
+            #expect(response.status == 200)
+            #expect(response.headers["content-length"] == "0")
         }
     }
 
@@ -87,7 +87,7 @@ import Testing
             try patching.startPatch(path, at: 0, announcing: 3, bytes(1))
             #expect(try RawConnection(to: url).request("GET", path).status == 404)
             try patching.send(bytes(3).dropFirst())
-            #expect(try patching.answer().status == 204)
+            #expect(try patching.readResponse().status == 204)
         }
     }
 
@@ -118,9 +118,9 @@ import Testing
     @Test func `downloads can be disabled`() async throws {
         try await withServer(LoopbackOptions(servesDownloads: false)) { _, url in
             let path = try upload("hello", to: url)
-            let answer = try RawConnection(to: url).request("GET", path)
-            #expect(answer.status == 405)
-            #expect(answer.headers["allow"] == "OPTIONS, HEAD, PATCH, DELETE")
+            let response = try RawConnection(to: url).request("GET", path)
+            #expect(response.status == 405)
+            #expect(response.headers["allow"] == "OPTIONS, HEAD, PATCH, DELETE")
         }
     }
 }

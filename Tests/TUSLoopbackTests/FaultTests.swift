@@ -54,9 +54,9 @@ import Testing
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 1000)
             for _ in 1...2 {
-                let answer = try connection.request("HEAD", path)
-                #expect(answer.status == 503)
-                #expect(answer.headers["retry-after"] == "7")
+                let response = try connection.request("HEAD", path)
+                #expect(response.status == 503)
+                #expect(response.headers["retry-after"] == "7")
             }
             #expect(try connection.request("HEAD", path).status == 200)
             #expect(server.statistics.requests == ["POST": 1, "HEAD": 3])
@@ -66,8 +66,8 @@ import Testing
     @Test func `a rate limit does not change the body`() async throws {
         try await withServer(LoopbackOptions(bytesPerSecond: 1_000_000)) { server, url in
             let headers = ["Upload-Length": "5000", "Content-Type": offsetStream, "Upload-Metadata": "filename YQ=="]
-            let answer = try RawConnection(to: url).request("POST", "/files/", headers, body: bytes(5000))
-            #expect(answer.status == 201)
+            let response = try RawConnection(to: url).request("POST", "/files/", headers, body: bytes(5000))
+            #expect(response.status == 201)
             #expect(try server.contents(named: "a") == [bytes(5000)])
         }
     }
@@ -76,9 +76,9 @@ import Testing
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             _ = try connection.createUpload(length: 5, metadata: "filename YQ==")
-            let answer = try connection.request("GET", "/statistics", version: nil)
-            #expect(answer.status == 200)
-            #expect(try JSONDecoder().decode(LoopbackStatistics.self, from: Data(answer.body.utf8)) == server.statistics)
+            let response = try connection.request("GET", "/statistics", version: nil)
+            #expect(response.status == 200)
+            #expect(try JSONDecoder().decode(LoopbackStatistics.self, from: Data(response.body.utf8)) == server.statistics)
             #expect(server.statistics.requests == ["POST": 1])
             #expect(server.statistics.uploads.map(\.filename) == ["a"])
         }

@@ -8,9 +8,9 @@ import TransferCore
 /// Uploads with a deferred length, and uploads that expire.
 @Suite struct LengthAndLifetimeTests {
     private func createDeferred(_ connection: RawConnection) throws -> String {
-        let answer = try connection.request("POST", "/files/", ["Upload-Defer-Length": "1", "Upload-Metadata": "filename YQ=="])
-        #expect(answer.status == 201)
-        return try #require(URL(string: answer.headers["location"] ?? "")).path
+        let response = try connection.request("POST", "/files/", ["Upload-Defer-Length": "1", "Upload-Metadata": "filename YQ=="])
+        #expect(response.status == 201)
+        return try #require(URL(string: response.headers["location"] ?? "")).path
     }
 
     private func headers(at offset: Int, length: Int) -> [String: String] {
@@ -61,17 +61,17 @@ import TransferCore
     @Test(arguments: [["Upload-Defer-Length": "2"], ["Upload-Defer-Length": "1", "Upload-Length": "5"]])
     func `rejects ambiguous lengths`(headers: [String: String]) async throws {
         try await withServer { _, url in
-            let answer = try RawConnection(to: url).request("POST", "/files/", headers)
-            #expect(answer.status == 400)
+            let response = try RawConnection(to: url).request("POST", "/files/", headers)
+            #expect(response.status == 400)
         }
     }
 
-    @Test func `requires a length if deferring it is disabled`() async throws {
+    @Test func `requires a length if deferred lengths are disabled`() async throws {
         var options = LoopbackOptions()
         options.extensions.remove(.creationDeferLength)
         try await withServer(options) { _, url in
-            let answer = try RawConnection(to: url).request("POST", "/files/", ["Upload-Defer-Length": "1"])
-            #expect(answer.status == 400)
+            let response = try RawConnection(to: url).request("POST", "/files/", ["Upload-Defer-Length": "1"])
+            #expect(response.status == 400)
         }
     }
 

@@ -8,8 +8,8 @@ import Testing
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let headers = ["Upload-Length": "\(Int64.max)", "Upload-Concat": "partial"]
-            let parts = try (0..<3).map { _ in try #require(connection.request("POST", "/files/", headers).headers["location"]) }
-            let final = try connection.request("POST", "/files/", ["Upload-Concat": "final;\(parts.joined(separator: " "))"])
+            let partials = try (0..<3).map { _ in try #require(connection.request("POST", "/files/", headers).headers["location"]) }
+            let final = try connection.request("POST", "/files/", ["Upload-Concat": "final;\(partials.joined(separator: " "))"])
             #expect((400..<500).contains(final.status), "\(final)")
             #expect(try connection.request("OPTIONS", "/files/").status == 204)
         }
@@ -24,8 +24,8 @@ import Testing
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             try connection.send("OPTIONS /files/ HTTP/1.1\r\nHost: \(host)\r\nTus-Resumable: 1.0.0\r\n\r\n")
-            let answer = try connection.answer()
-            #expect(answer.status == status || status == 421 && answer.status == 400, "\(answer)")
+            let response = try connection.readResponse()
+            #expect(response.status == status || status == 421 && response.status == 400, "\(response)")
         }
     }
 }

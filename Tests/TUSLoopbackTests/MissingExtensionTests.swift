@@ -6,26 +6,26 @@ import Testing
 @Suite struct MissingExtensionTests {
     @Test func `all optional extensions can be disabled`() async throws {
         try await withServer(LoopbackOptions(extensions: [])) { _, url in
-            let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
-            #expect(answer.headers["tus-extension"] == "creation")
+            let response = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
+            #expect(response.headers["tus-extension"] == "creation")
         }
     }
 
     @Test func `disabling an extension also disables the extensions that require it`() async throws {
         try await withServer(LoopbackOptions(extensions: [.checksumTrailer, .concatenationUnfinished])) { _, url in
-            let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
-            #expect(answer.headers["tus-extension"] == "creation")
+            let response = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
+            #expect(response.headers["tus-extension"] == "creation")
         }
     }
 
     @Test func `ignores content in a creation request`() async throws {
         try await withServer(LoopbackOptions(extensions: [])) { server, url in
             let connection = try RawConnection(to: url)
-            let answer = try connection.request(
+            let response = try connection.request(
                 "POST", "/files/", ["Upload-Length": "5", "Content-Type": offsetStream], body: Data("hello".utf8))
-            #expect(answer.status == 201)
-            #expect(answer.headers["upload-offset"] == nil)
-            let path = try #require(URL(string: answer.headers["location"] ?? "")).path
+            #expect(response.status == 201)
+            #expect(response.headers["upload-offset"] == nil)
+            let path = try #require(URL(string: response.headers["location"] ?? "")).path
             #expect(try connection.offset(path) == 0)
             #expect(server.statistics.bytesDiscarded == 5)
         }
@@ -35,9 +35,9 @@ import Testing
         try await withServer(LoopbackOptions(extensions: [])) { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 5)
-            let answer = try connection.request("DELETE", path)
-            #expect(answer.status == 405)
-            #expect(answer.headers["allow"] == "OPTIONS, HEAD, PATCH, GET")
+            let response = try connection.request("DELETE", path)
+            #expect(response.status == 405)
+            #expect(response.headers["allow"] == "OPTIONS, HEAD, PATCH, GET")
             #expect(try connection.offset(path) == 0)
         }
     }

@@ -6,16 +6,16 @@ import Testing
 @Suite struct ProtocolTests {
     @Test func `OPTIONS lists features even if the request names no version`() async throws {
         try await withServer(LoopbackOptions(maximumSize: 5000)) { _, url in
-            let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
-            #expect(answer.status == 204)
-            #expect(answer.headers["tus-version"] == "1.0.0")
+            let response = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
+            #expect(response.status == 204)
+            #expect(response.headers["tus-version"] == "1.0.0")
             #expect(
-                answer.headers["tus-extension"]
+                response.headers["tus-extension"]
                     == "creation,creation-with-upload,creation-defer-length,termination,checksum,checksum-trailer,concatenation,concatenation-unfinished"
             )
-            #expect(answer.headers["tus-checksum-algorithm"] == "sha1,sha256,md5")
-            #expect(answer.headers["tus-resumable"] == "1.0.0")
-            #expect(answer.headers["tus-max-size"] == "5000")
+            #expect(response.headers["tus-checksum-algorithm"] == "sha1,sha256,md5")
+            #expect(response.headers["tus-resumable"] == "1.0.0")
+            #expect(response.headers["tus-max-size"] == "5000")
         }
     }
 
@@ -24,9 +24,9 @@ import Testing
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 3)
             for (method, path) in [("POST", "/files/"), ("HEAD", path), ("PATCH", path), ("DELETE", path)] {
-                let answer = try connection.request(method, path, version: version)
-                #expect(answer.status == 412)
-                #expect(answer.headers["tus-version"] == "1.0.0")
+                let response = try connection.request(method, path, version: version)
+                #expect(response.status == 412)
+                #expect(response.headers["tus-version"] == "1.0.0")
             }
             #expect(try connection.offset(path) == 0)
         }
@@ -61,9 +61,9 @@ import Testing
             let content = bytes(count)
             let headers = ["Upload-Length": String(count), "Content-Type": offsetStream, "Upload-Metadata": "filename YQ=="]
             let connection = try RawConnection(to: url)
-            let answer = try connection.request("POST", "/files/", headers, body: content)
-            #expect(answer.status == 201)
-            #expect(answer.headers["upload-offset"] == String(count))
+            let response = try connection.request("POST", "/files/", headers, body: content)
+            #expect(response.status == 201)
+            #expect(response.headers["upload-offset"] == String(count))
             #expect(try server.contents(named: "a") == [content])
             #expect(server.statistics.uploads.map(\.isComplete) == [true])
         }
@@ -72,8 +72,8 @@ import Testing
     @Test func `sends absolute or relative locations`() async throws {
         for isRelative in [false, true] {
             try await withServer(LoopbackOptions(usesRelativeLocation: isRelative)) { _, url in
-                let answer = try RawConnection(to: url).request("POST", "/files/", ["Upload-Length": "1"])
-                #expect(answer.headers["location"]?.hasPrefix(isRelative ? "/files/" : url.absoluteString) == true)
+                let response = try RawConnection(to: url).request("POST", "/files/", ["Upload-Length": "1"])
+                #expect(response.headers["location"]?.hasPrefix(isRelative ? "/files/" : url.absoluteString) == true)
             }
         }
     }
@@ -84,7 +84,7 @@ import Testing
             let path = try connection.createUpload(length: 9, metadata: "filename YQ==")
             try connection.sendHead("PATCH", path, ["Upload-Offset": "0", "Content-Type": offsetStream, "Transfer-Encoding": "chunked"])
             try connection.send("4;name=value\r\nabcd\r\n5\r\nefghi\r\n0\r\nTrailer: x\r\n\r\n")
-            #expect(try connection.answer().status == 204)
+            #expect(try connection.readResponse().status == 204)
             #expect(try server.contents(named: "a") == [Data("abcdefghi".utf8)])
             #expect(try connection.offset(path) == 9)
         }
@@ -96,12 +96,12 @@ import Testing
             let path = try connection.createUpload(length: 3)
             let headers = ["Upload-Offset": "0", "Content-Type": offsetStream, "Content-Length": "3", "Expect": "100-continue"]
             try connection.sendHead("PATCH", path, headers)
-            #expect(try connection.answer().status == 100)
+            #expect(try connection.readResponse().status == 100)
             try connection.send("abc")
-            #expect(try connection.answer().status == 204)
+            #expect(try connection.readResponse().status == 204)
             // If the server rejects the request instead, the client need not send the body.
             try connection.sendHead("PATCH", path, headers)
-            #expect(try connection.answer().status == 409)
+            #expect(try connection.readResponse().status == 409)
             #expect(connection.isAtEnd())
         }
     }

@@ -13,7 +13,7 @@ final class RawConnection {
     private let port: Int
     private var unread: [UInt8] = []
 
-    struct Answer: Sendable {
+    struct Response: Sendable {
         var status: Int
         var headers: [String: String]
         var body: String
@@ -87,16 +87,16 @@ final class RawConnection {
 
     func request(
         _ method: String, _ target: String, _ headers: [String: String] = [:], body: Data? = nil, version: String? = "1.0.0"
-    ) throws -> Answer {
+    ) throws -> Response {
         var headers = headers
         if let body { headers["Content-Length"] = String(body.count) }
         try sendHead(method, target, headers, version: version)
         if let body { try send(body) }
-        return try answer(toHead: method == "HEAD")
+        return try readResponse(toHead: method == "HEAD")
     }
 
     /// Reads a response.
-    func answer(toHead isHead: Bool = false) throws -> Answer {
+    func readResponse(toHead isHead: Bool = false) throws -> Response {
         let lines = try readHead()
         guard let status = lines.first.flatMap({ Int($0.split(separator: " ")[1]) }) else { throw Failure(reason: "no status line") }
         var headers: [String: String] = [:]
@@ -107,7 +107,7 @@ final class RawConnection {
         let length = isHead || status == 204 || status < 200 ? 0 : Int(headers["content-length"] ?? "0") ?? 0
         while unread.count < length { try fill() }
         defer { unread.removeFirst(length) }
-        return Answer(status: status, headers: headers, body: String(decoding: unread.prefix(length), as: UTF8.self))
+        return Response(status: status, headers: headers, body: String(decoding: unread.prefix(length), as: UTF8.self))
     }
 
     /// Reads a response whose body may be incomplete, until the connection ends.

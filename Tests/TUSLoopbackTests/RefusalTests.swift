@@ -8,8 +8,8 @@ import Testing
     func `rejects a creation request without a valid length`(length: String?) async throws {
         try await withServer { _, url in
             let headers = length.map { ["Upload-Length": $0] } ?? [:]
-            let answer = try RawConnection(to: url).request("POST", "/files/", headers)
-            #expect(answer.status == 400)
+            let response = try RawConnection(to: url).request("POST", "/files/", headers)
+            #expect(response.status == 400)
         }
     }
 
@@ -17,8 +17,8 @@ import Testing
     func `rejects invalid metadata`(metadata: String) async throws {
         try await withServer { _, url in
             let headers = ["Upload-Length": "1", "Upload-Metadata": metadata]
-            let answer = try RawConnection(to: url).request("POST", "/files/", headers)
-            #expect(answer.status == 400)
+            let response = try RawConnection(to: url).request("POST", "/files/", headers)
+            #expect(response.status == 400)
         }
     }
 
@@ -83,7 +83,7 @@ import Testing
             let path = try connection.createUpload(length: 3)
             try connection.sendHead("PATCH", path, ["Upload-Offset": "0", "Content-Type": offsetStream, "Transfer-Encoding": "chunked"])
             try connection.send("5\r\nabcde\r\n0\r\n\r\n")
-            #expect(try connection.answer().status == 413)
+            #expect(try connection.readResponse().status == 413)
             #expect(try RawConnection(to: url).offset(path) == 3)
         }
     }
@@ -92,9 +92,9 @@ import Testing
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 10)
-            let answer = try connection.patch(path, at: 5, bytes(6_000_000))
-            #expect(answer.status == 409)
-            #expect(answer.headers["connection"] == "close")
+            let response = try connection.patch(path, at: 5, bytes(6_000_000))
+            #expect(response.status == 409)
+            #expect(response.headers["connection"] == "close")
         }
     }
 
@@ -105,7 +105,7 @@ import Testing
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             try connection.send(text)
-            #expect(try connection.answer().status == 400)
+            #expect(try connection.readResponse().status == 400)
             #expect(connection.isAtEnd())
         }
     }
@@ -116,7 +116,7 @@ import Testing
             try connection.send("GET / HTTP/1.1\r\n")
             // The server may close the connection before everything is sent.
             try? connection.send(String(repeating: "a: \(String(repeating: "b", count: 1000))\r\n", count: 100))
-            #expect(try connection.answer().status == 400)
+            #expect(try connection.readResponse().status == 400)
         }
     }
 

@@ -3,7 +3,7 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// The server's implementation of the IETF's protocol *Resumable Uploads for HTTP*, used as by a client such as URLSession.
+/// The server's implementation of the IETF protocol *Resumable Uploads for HTTP*. The tests act like a client such as URLSession.
 @Suite struct ResourceTests {
     private static let dialects = LoopbackDialect.allCases.filter { $0 != .tus }
 
@@ -13,7 +13,7 @@ import Testing
 
     private func path(_ location: String?) throws -> String { try #require(location.flatMap { URL(string: $0)?.path }) }
 
-    /// The interim response arrives before the content, and later interim responses report the offset.
+    /// The first interim response arrives before the content, and later interim responses report the offset.
     @Test(arguments: dialects) func announcesUploadBeforeContent(dialect: LoopbackDialect) async throws {
         let version = version(dialect)
         try await withServer(LoopbackOptions(maximumSize: 1000, lifetime: .seconds(60), dialect: dialect, progressInterval: 40)) {
@@ -24,17 +24,17 @@ import Testing
                 version.merging(["Upload-Complete": "?1", "Content-Length": "100", "Content-Disposition": "inline; filename*=UTF-8''a%20b"])
                 { $1 },
                 version: nil)
-            let announced = try connection.answer()
+            let announced = try connection.readResponse()
             #expect(announced.status == 104)
             #expect(announced.headers["upload-draft-interop-version"] == version["Upload-Draft-Interop-Version"])
             let age = dialect == .draft6 ? "expires" : "max-age"
             #expect(announced.headers["upload-limit"]?.hasPrefix("max-size=1000, \(age)=") == true)
             try connection.send(bytes(50))
-            let progress = try connection.answer()
+            let progress = try connection.readResponse()
             #expect(progress.status == 104 && progress.headers["upload-offset"] == "50" && progress.headers["location"] == nil)
             try connection.send(Data(bytes(100).dropFirst(50)))
-            var final = try connection.answer()
-            if final.status == 104 { final = try connection.answer() }
+            var final = try connection.readResponse()
+            if final.status == 104 { final = try connection.readResponse() }
             #expect(final.status == 201 && final.headers["upload-complete"] == "?1")
             #expect(try server.contents(named: "a b") == [bytes(100)])
             let state = try connection.request("HEAD", try path(announced.headers["location"]), version, version: nil)
@@ -59,8 +59,8 @@ import Testing
             func create() throws -> String {
                 let headers = version.merging(["Upload-Complete": "?0", "Upload-Length": "10"]) { $1 }
                 try connection.sendHead("POST", "/files/", headers.merging(["Content-Length": "0"]) { $1 }, version: nil)
-                #expect(try connection.answer().status == 104)
-                let created = try connection.answer()
+                #expect(try connection.readResponse().status == 104)
+                let created = try connection.readResponse()
                 #expect(created.status == 201 && created.headers["upload-complete"] == "?0")
                 return try self.path(created.headers["location"])
             }
@@ -115,8 +115,8 @@ import Testing
             for (headers, count, status) in [
                 (["Upload-Length": "101"], 0, 413), (["Upload-Length": "4"], 0, 400), ([:], 21, 413), ([:], 9, 400),
             ] as [([String: String], Int, Int)] {
-                let answer = try post(headers, count)
-                #expect(answer.status == status && answer.headers["upload-limit"] == limits)
+                let response = try post(headers, count)
+                #expect(response.status == status && response.headers["upload-limit"] == limits)
             }
             #expect(try post([:], 10).status == 104)
         }
@@ -154,10 +154,10 @@ import Testing
                 ("sha-512=:AA==:", 201), ("sha-512=:AA==:, \(own)", 201), ("\(own);a=1,\tsha-512=:AA==:", 201),
                 ("\(own), \(other)", 400), ("sha-512=:AA==:, \(other)", 400), ("sha-256=AA==", 400), ("sha-256", 400),
             ] {
-                let answer = try connection.request(
+                let response = try connection.request(
                     "POST", "/files/", ["Upload-Complete": "?1", header: digest], body: bytes(10), version: nil)
-                #expect(answer.status == status, "\(digest): \(answer)")
-                if !digest.contains(":") { #expect(answer.body.contains("\"sha-256=:BASE64:\"")) }
+                #expect(response.status == status, "\(digest): \(response)")
+                if !digest.contains(":") { #expect(response.body.contains("\"sha-256=:BASE64:\"")) }
             }
         }
     }

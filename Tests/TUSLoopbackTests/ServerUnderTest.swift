@@ -34,14 +34,14 @@ extension RawConnection {
     func createUpload(length: Int, metadata: String? = nil) throws -> String {
         var headers = ["Upload-Length": String(length)]
         headers["Upload-Metadata"] = metadata
-        let answer = try request("POST", "/files/", headers)
-        guard answer.status == 201, let location = answer.headers["location"], let path = URL(string: location)?.path else {
-            throw Failure(reason: "POST: \(answer)")
+        let response = try request("POST", "/files/", headers)
+        guard response.status == 201, let location = response.headers["location"], let path = URL(string: location)?.path else {
+            throw Failure(reason: "POST: \(response)")
         }
         return path
     }
 
-    func patch(_ path: String, at offset: Int, _ body: Data) throws -> Answer {
+    func patch(_ path: String, at offset: Int, _ body: Data) throws -> Response {
         try request("PATCH", path, ["Upload-Offset": String(offset), "Content-Type": offsetStream], body: body)
     }
 

@@ -48,8 +48,8 @@ import TransportTesting
             let id = try await fixture.remote.add([fixture.upload("a")])[0]
             let client = try RawClient(fixture.store)
             try client.send(Self.greeting + Self.frame(request.replacingOccurrences(of: "NUMBER", with: id.description)))
-            let answer = String(decoding: await client.readToEnd(), as: UTF8.self)
-            #expect(answer.contains(words), "\(answer)")
+            let response = String(decoding: await client.readToEnd(), as: UTF8.self)
+            #expect(response.contains(words), "\(response)")
             #expect(try await fixture.remote.status().sessions == 1)
         }
     }
@@ -58,8 +58,8 @@ import TransportTesting
         try await ControlFixture.with { fixture in
             let client = try RawClient(fixture.store)
             try client.send(Self.frame(#"{"protocol":"transferkit-control","versions":[99]}"#))
-            let answer = await client.readToEnd()
-            let greeting = try #require(try JSONSerialization.jsonObject(with: answer.dropFirst(4)) as? [String: Any])
+            let response = await client.readToEnd()
+            let greeting = try #require(try JSONSerialization.jsonObject(with: response.dropFirst(4)) as? [String: Any])
             #expect(greeting["version"] == nil && greeting["owner"] != nil)
         }
     }
@@ -75,8 +75,8 @@ import TransportTesting
             // Sends the greeting and the request together, because the server's timeout is short in this test.
             let client = try RawClient(fixture.store)
             try client.send(Self.greeting + Self.frame(#"{"status":{}}"#))
-            let answer = await client.readToEnd()
-            #expect(String(decoding: answer, as: UTF8.self).contains(#""orderRevision""#))
+            let response = await client.readToEnd()
+            #expect(String(decoding: response, as: UTF8.self).contains(#""orderRevision""#))
         }
     }
 
@@ -148,7 +148,7 @@ import TransportTesting
         }
     }
 
-    /// A client that requested a stop and disconnected frees its slot before the running sessions have ended.
+    /// The server frees the slot of a client that requested a stop and disconnected, even before the running sessions have ended.
     @Test func freesSlotsOfDisconnectedWaiters() async throws {
         try await ControlFixture.with { fixture in
             let gate = fixture.memory.gate("a", atByte: 0)

@@ -21,18 +21,18 @@ import TransferKit
         os.setuid(int(sys.argv[1]))
         client = socket.socket(socket.AF_UNIX)
         client.connect(sys.argv[2])
-        answer = b""
+        response = b""
         try:
             client.sendall(bytes.fromhex(sys.argv[3]))
             client.shutdown(socket.SHUT_WR)
-            while part := client.recv(65536):
-                answer += part
+            while received := client.recv(65536):
+                response += received
         except OSError:
             pass
-        print(len(answer))
+        print(len(response))
         """
 
-    @Test(arguments: [(65_534, false), (0, true)]) func rejectsOtherUsers(user: Int, isAnswered: Bool) async throws {
+    @Test(arguments: [(65_534, false), (0, true)]) func rejectsOtherUsers(user: Int, getsResponse: Bool) async throws {
         try await ControlFixture.with { fixture in
             let socket = fixture.store.appending("control.sock")
             for path in [fixture.folder, fixture.store, socket] { #expect(unsafe chmod(path.string, 0o777) == 0) }
@@ -47,7 +47,7 @@ import TransferKit
             }
             #expect(status == 0)
             let bytes = Int(String(decoding: output, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
-            #expect(isAnswered ? bytes ?? 0 > 0 : bytes == 0)
+            #expect(getsResponse ? bytes ?? 0 > 0 : bytes == 0)
             // Other clients are still served.
             #expect(try await fixture.remote.status().sessions == 0)
         }

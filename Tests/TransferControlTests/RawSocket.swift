@@ -6,7 +6,7 @@ import SystemPackage
     import Darwin
 #endif
 
-/// An end of the connections to the control socket of a queue, for tests that send arbitrary bytes.
+/// One end of a connection to a queue's control socket, for tests that send arbitrary bytes.
 enum RawSocket {
     /// The end of a client, which connects to the socket.
     case client

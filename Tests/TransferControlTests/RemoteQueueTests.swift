@@ -31,7 +31,7 @@ import TransportTesting
             (status.nextDue, localStatus.nextDue) = (nil, nil)
             #expect(status == localStatus && status.maxConcurrentSessions == 3)
             #expect(try await remote.statistics() == queue.statistics())
-            let (remaining, localRemaining) = (try await remote.remainingUploads(), await queue.remainingUploads())
+            let (remaining, localRemaining) = (try await remote.remainingSessions(), await queue.remainingSessions())
             #expect(remaining == 1 && localRemaining == 1)
             let (accounts, localAccounts) = (try await remote.accounts(), await queue.accounts())
             #expect(accounts == localAccounts && accounts.first?.account.rateLimit == 1 << 20)
@@ -47,7 +47,7 @@ import TransportTesting
         }
     }
 
-    /// A form arrives unchanged, even if its data is too large for one part of a request.
+    /// A form arrives unchanged, even if its data is too large for one message.
     @Test(arguments: [5, 1 << 20]) func sendsForms(size: Int) async throws {
         try await ControlFixture.with { fixture in
             let remote = fixture.remote
@@ -231,7 +231,7 @@ import TransportTesting
         }
     }
 
-    /// The client sends small sessions together in one part of a request, and splits large sessions into several parts.
+    /// The client sends small sessions together in one message, and splits large sessions into several messages.
     @Test func addsSessionsOfAnySize() async throws {
         try await ControlFixture.with { fixture in
             let large = try SessionRequest.upload([try fixture.file("large")], to: "a", tags: ["large"])

@@ -34,7 +34,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The server may already have stored the form. A repeated form would create a second entry.
+    /// The server may already have stored the form. Sending the form again could store the file twice.
     @Test(arguments: [(201, "Content-Length: 0\r\n"), (303, "Content-Length: 0\r\nLocation: /done\r\n")])
     func doesNotRepeatForm(status: Int, headers: String) async throws {
         let transfer = try TestTransfer("form", size: 20_000_000) { _, _ in Self.answer(status, headers) }

@@ -94,7 +94,7 @@ import TransportHTTP
         ])
         transfer.form = form
         transfer.endpoint.settings = ["field.title": "unused", "field.id": "{transfer}", "fileField": "unused"]
-        // The text is long, so that its bytes would show in the progress if they counted.
+        // The text is long, so that its bytes would show in the progress if the transport counted them.
         let text = String(repeating: "7", count: 3_000_000)
         transfer.options.metadata = ["take": text]
         let receipt = try await transfer.run()
@@ -140,10 +140,10 @@ import TransportHTTP
 
     @Test func truncatesLongResponse() async throws {
         let transfer = try TestTransfer("form", size: 1, answers: [[.answer(200, body: String(repeating: "x", count: 5000))]])
-        let answer = try #require(try await transfer.run().serverResponse)
-        #expect(answer.text.utf8.count == 4096)
-        #expect(answer.isTruncated)
-        let error = #expect(throws: TransferError.self) { try answer.decoded(as: String.self) }
+        let response = try #require(try await transfer.run().serverResponse)
+        #expect(response.text.utf8.count == 4096)
+        #expect(response.isTruncated)
+        let error = #expect(throws: TransferError.self) { try response.decoded(as: String.self) }
         #expect(error?.message.contains("4096") == true)
         await transfer.end()
     }

@@ -200,9 +200,9 @@ import TransportHTTP
         ) { _, number in
             [.answer(number == 0 ? 201 : 422, ["Content-Type": "application/json"], body: body)]
         }
-        let answer = try #require(try await transfer.run().serverResponse)
-        #expect(!answer.text.contains("SECRET") && !answer.text.contains("1234567890"))
-        let created = try JSONDecoder().decode(Created.self, from: Data(answer.text.utf8))
+        let response = try #require(try await transfer.run().serverResponse)
+        #expect(!response.text.contains("SECRET") && !response.text.contains("1234567890"))
+        let created = try JSONDecoder().decode(Created.self, from: Data(response.text.utf8))
         #expect(created.id == 42 && created.signature == "[redacted]" && created.token == "[redacted]" && created.number == 0)
         let error = try #require(await transfer.failure()).description
         #expect(error.contains("42") && error.contains("[redacted]") && !error.contains("SECRET"), "\(error)")

@@ -40,7 +40,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The checkpoints have impossible lengths, ranges or positions. The download succeeds or restarts.
+    /// The checkpoints have impossible lengths, ranges or confirmed offsets. The download succeeds or restarts.
     @Test(arguments: [
         (#"{"validator":"\"v1\"","length":-1}"#, Int64(5)), (#"{"validator":"\"v1\"","length":9223372036854775807}"#, 5),
         (#"{"validator":"\"v1\"","received":[[0,9223372036854775807]]}"#, 5), (#"{"validator":"\"v1\""}"#, .max),
@@ -65,14 +65,14 @@ import TransportHTTP
 
     @Test(arguments: [Int64.max, Int64.max - 1, 1 << 62, 1 << 57])
     func rejectsImpossibleLengths(length: Int64) async throws {
-        for parallel in [1, 4] {
+        for segments in [1, 4] {
             let headers = "ETag: \"v1\"\r\n"
             var transfer = try TestTransfer("get") { request, _ in
-                let isPart = request.headers["range"] != nil
-                let lengthHeaders = isPart ? "Content-Range: bytes 0-9/\(length)\r\nContent-Length: 10" : "Content-Length: \(length)"
-                return [.raw("HTTP/1.1 \(isPart ? 206 : 200) Scripted\r\n\(headers)\(lengthHeaders)\r\n\r\n0123456789"), .close]
+                let isRange = request.headers["range"] != nil
+                let lengthHeaders = isRange ? "Content-Range: bytes 0-9/\(length)\r\nContent-Length: 10" : "Content-Length: \(length)"
+                return [.raw("HTTP/1.1 \(isRange ? 206 : 200) Scripted\r\n\(headers)\(lengthHeaders)\r\n\r\n0123456789"), .close]
             }
-            transfer.options.segmentsPerFile = parallel
+            transfer.options.segmentsPerFile = segments
             let failure = await transfer.failure()
             #expect(failure?.failureClass == .protocolViolation)
             #expect(failure?.message.contains("\(length)") == true)
@@ -95,14 +95,14 @@ import TransportHTTP
 
     /// A size that a file system may support, but that exceeds the free space of this machine.
     @Test func rejectsLengthBeyondFreeSpace() async throws {
-        for parallel in [1, 64] {
+        for segments in [1, 64] {
             var transfer = try TestTransfer("get") { request, _ in
                 guard request.headers["range"] != nil else {
                     return [.raw("HTTP/1.1 200 Scripted\r\nContent-Length: \(1 << 55)\r\n\r\n0123456789"), .close]
                 }
                 return [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 0-9/\(1 << 55)"], body: "0123456789")]
             }
-            transfer.options.segmentsPerFile = parallel
+            transfer.options.segmentsPerFile = segments
             #expect(await transfer.failure()?.failureClass == .noSpace)
             await transfer.end()
         }

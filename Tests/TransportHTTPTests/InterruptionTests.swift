@@ -28,7 +28,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A forwarder accepts each connection and closes it, because its server is stopped. This is an outage of the endpoint, see
+    /// A forwarder accepts each connection and closes it, because its server is stopped. This is an outage of the endpoint; see
     /// `RecoveryDecision.isOutage`.
     @Test(arguments: ["put", "form", "get"], [0, 5]) func connectionClosedWithoutResponseIsOutage(mode: String, limit: Int) async throws {
         let forwarder = try ScriptedServer(headLimit: { _ in limit }) { _, _ in [.silence] }
@@ -111,7 +111,7 @@ import TransportHTTP
     }
 
     /// A server may close an idle connection at the moment at which a request reuses it. The transport sends a `PUT` once more, on a new
-    /// connection. It does not repeat a form, because the server may have handled the first one.
+    /// connection. The transport does not repeat a form, because the server may have handled the first request.
     @Test(arguments: [0, 1, 100_000], [ServerStep.close, .reset])
     func repeatsPutAfterIdleConnectionCloses(size: Int, end: ServerStep) async throws {
         for mode in ["put", "form"] {
@@ -132,14 +132,14 @@ import TransportHTTP
     }
 
     @Test(arguments: ["put", "form"]) func readsErrorResponseDuringBody(mode: String) async throws {
-        let answer = #"{"error":"reels of 10 MB at most"}"#
-        let head = "Content-Type: application/json\r\nContent-Length: \(answer.utf8.count)\r\nConnection: close\r\n"
+        let response = #"{"error":"reels of 10 MB at most"}"#
+        let head = "Content-Type: application/json\r\nContent-Length: \(response.utf8.count)\r\nConnection: close\r\n"
         let transfer = try TestTransfer(
             mode, size: 20_000_000,
-            answers: [[Self.head(100, ""), .read(1_000_000), .raw("HTTP/1.1 413 Scripted\r\n\(head)\r\n\(answer)"), .silence]])
+            answers: [[Self.head(100, ""), .read(1_000_000), .raw("HTTP/1.1 413 Scripted\r\n\(head)\r\n\(response)"), .silence]])
         let failure = await transfer.failure()
         #expect(failure?.code == .tooLarge)
-        #expect(failure?.cause == "\(mode == "put" ? "PUT" : "POST") returned 413: \(answer)")
+        #expect(failure?.cause == "\(mode == "put" ? "PUT" : "POST") returned 413: \(response)")
         #expect(transfer.recorder.progress.allSatisfy { $0.confirmed == 0 })
         await transfer.end()
     }

@@ -12,13 +12,13 @@ import TransportHTTP
 
     /// The client sends the whole file with only a small part of it in memory. The test uses a form, whose body is longer than the file.
     @Test func streamsUpload() async throws {
-        let piece = 64 << 20
+        let readSize = 64 << 20
         let memory = Locked<[Int]>([])
         let recordMemory = ServerStep.call { memory.withLock { $0.append(Self.memoryInUse) } }
         var transfer = try TestTransfer("form", size: 1) { request, _ in
-            let pieces = Array(repeating: [ServerStep.skip(piece), recordMemory], count: request.contentLength / piece).joined()
-            let end: [ServerStep] = [.skip(request.contentLength % piece), .raw("HTTP/1.1 201 Scripted\r\nContent-Length: 0\r\n\r\n")]
-            return [.raw("HTTP/1.1 100 Continue\r\n\r\n")] + [recordMemory] + pieces + end
+            let reads = Array(repeating: [ServerStep.skip(readSize), recordMemory], count: request.contentLength / readSize).joined()
+            let end: [ServerStep] = [.skip(request.contentLength % readSize), .raw("HTTP/1.1 201 Scripted\r\nContent-Length: 0\r\n\r\n")]
+            return [.raw("HTTP/1.1 100 Continue\r\n\r\n")] + [recordMemory] + reads + end
         }
         let path = transfer.folder.appending("large")
         let file = try FileDescriptor.open(path, .writeOnly, options: .create, permissions: .ownerReadWrite)
@@ -42,9 +42,9 @@ import TransportHTTP
                 .answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes \(before)-\(Self.size - 1)/\(Self.size)"], body: "0123456789")
             ]
         }
-        let part = try FileDescriptor.open(
+        let partFile = try FileDescriptor.open(
             transfer.folder.appending(".file.part"), .writeOnly, options: .create, permissions: .ownerReadWrite)
-        try part.closeAfter { try part.resize(to: before) }
+        try partFile.closeAfter { try partFile.resize(to: before) }
         let checkpoint = Checkpoint(data: Data(#"{"validator":"\"v1\"","length":\#(Self.size)}"#.utf8), confirmed: before)
         #expect(try await transfer.run(from: checkpoint).bytes == Self.size)
         let received = try FileHandle(forReadingFrom: URL(fileURLWithPath: transfer.folder.appending("file").string))

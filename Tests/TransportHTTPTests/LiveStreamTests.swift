@@ -14,7 +14,7 @@ import TransportSupport
     /// The number of bytes that the transport sends before it releases the first bytes of a stream.
     private static let releaseInterval = 4 << 20
 
-    /// A stream whose bytes become readable as the test decides.
+    /// A stream whose readable bytes the test controls.
     private struct Stream {
         var transfer: TestTransfer
         let growth: SourceGrowth
@@ -103,8 +103,8 @@ import TransportSupport
         let statuses = [201, 409, 201, 201]
         var stream = try Stream(size: 1_000, available: 10) { _, number in
             guard number < statuses.count else { return [.silence] }
-            let answer = ServerStep.answer(statuses[number])
-            return number == 1 ? [.read(10), .call { hasArrived.yield() }, answer] : [answer]
+            let response = ServerStep.answer(statuses[number])
+            return number == 1 ? [.read(10), .call { hasArrived.yield() }, response] : [response]
         }
         stream.transfer.endpoint.settings = HTTPOptions(webDAV: true).settings
         stream.transfer.remotePath = "a/1"
@@ -142,8 +142,8 @@ import TransportSupport
         #expect(isComplete.withLock { $0 } == nil)
     }
 
-    /// The server rejects the first request before its body. Later streams to this server are sent only after their end.
-    @Test(arguments: [411, 501]) func sendsStreamAfterItsEndIfServerRequiresLength(status: Int) async throws {
+    /// The server rejects the first request before its body. Later streams to this server are sent only once they have ended.
+    @Test(arguments: [411, 501]) func sendsEndedStreamIfServerRequiresLength(status: Int) async throws {
         let (rejections, hasRejected) = AsyncStream.makeStream(of: Void.self)
         let stream = try Stream(size: 1_000, available: 10) { request, _ in
             guard request.isChunked else { return [.answer(201)] }
@@ -233,7 +233,7 @@ import TransportSupport
         await stream.transfer.end()
     }
 
-    /// A server redirects before it reads the body, as with `Expect: 100-continue`, or after it received a part of the body, because the
+    /// A server redirects before it reads the body, as with `Expect: 100-continue`, or after it received part of the body, because the
     /// client waits only briefly for the response to `Expect`.
     @Test(arguments: [0, 500]) func followsRedirect(after received: Int) async throws {
         let stream = try Stream(size: 1_000, available: 500) { request, _ in
@@ -278,7 +278,7 @@ import TransportSupport
         await stream.transfer.end()
     }
 
-    /// A form begins with its length, so it is sent when the stream is complete.
+    /// A form request announces its length before its body, so the transport sends the form only once the stream is complete.
     @Test func formWaitsForEndOfStream() async throws {
         let (waits, hasWaited) = AsyncStream.makeStream(of: Void.self)
         var transfer = try TestTransfer("form", size: 1_000, answers: [[.answer(200)]])

@@ -5,7 +5,7 @@ import TransportSupport
 
 @Suite struct OptionTests {
     /// Options for a session, with values that differ from the defaults.
-    private static let ofSession = HTTPOptions(
+    private static let sessionOptions = HTTPOptions(
         upload: .form, fileField: "reel", fields: ["title": "Day one", "a.b": ""],
         files: ["picture": ["{source}.jpg"], "papers": ["/srv/a.pdf", "/srv/b.pdf"]], contentType: "video/quicktime",
         metadataPrefix: "x-amz-meta-", acceptedStatuses: [302, 303], transferTimeout: .seconds(90.5),
@@ -14,8 +14,8 @@ import TransportSupport
         requests: RequestOptions(parallelThreshold: 1, contentDisposition: true))
 
     /// Options for an endpoint, with values that differ from the defaults.
-    private static var ofEndpoint: HTTPOptions {
-        var options = ofSession
+    private static var endpointOptions: HTTPOptions {
+        var options = sessionOptions
         options.upload = nil
         options.uploadURLs = [:]
         options.webDAV = true
@@ -33,12 +33,12 @@ import TransportSupport
     }
 
     @Test func writesAndReadsAllSettings() throws {
-        #expect(try HTTPOptions(settings: Self.ofEndpoint.settings) == Self.ofEndpoint)
-        #expect(names(Self.ofEndpoint) == HTTPTransport.settings.filter(\.isForEndpoints).map(\.name))
-        #expect(try HTTPOptions(settings: [:], session: Self.ofSession.settings) == Self.ofSession)
-        #expect(names(Self.ofSession) == HTTPTransport.settings.filter(\.isForSessions).map(\.name))
+        #expect(try HTTPOptions(settings: Self.endpointOptions.settings) == Self.endpointOptions)
+        #expect(names(Self.endpointOptions) == HTTPTransport.settings.filter(\.isForEndpoints).map(\.name))
+        #expect(try HTTPOptions(settings: [:], session: Self.sessionOptions.settings) == Self.sessionOptions)
+        #expect(names(Self.sessionOptions) == HTTPTransport.settings.filter(\.isForSessions).map(\.name))
         #expect(HTTPOptions().settings == [:])
-        try HTTPTransport.validate(.http("https+form://host/", options: Self.ofEndpoint))
+        try HTTPTransport.validate(.http("https+form://host/", options: Self.endpointOptions))
     }
 
     @Test func sessionSettingsTakePrecedence() throws {
@@ -58,8 +58,8 @@ import TransportSupport
     /// Anyone who has an upload URL can upload to it.
     @Test func doesNotPrintURLs() {
         var dumped = ""
-        dump(Self.ofSession, to: &dumped)
-        for text in ["\(Self.ofSession)", String(reflecting: Self.ofSession), dumped] {
+        dump(Self.sessionOptions, to: &dumped)
+        for text in ["\(Self.sessionOptions)", String(reflecting: Self.sessionOptions), dumped] {
             #expect(text.contains("a.mov") && !text.contains("needle"), "\(text)")
         }
         let error = #expect(throws: TransferError.self) { try HTTPOptions(settings: [:], session: ["uploadURL.a": "ftp://host/needle"]) }

@@ -9,9 +9,9 @@ import TransportHTTP
 
 /// Downloads of one file in parallel ranges.
 @Suite struct ParallelDownloadTests {
-    private static func transfer(_ parallel: Int = 3, _ script: @escaping ScriptedServer.Script) throws -> TestTransfer {
+    private static func transfer(_ segments: Int = 3, _ script: @escaping ScriptedServer.Script) throws -> TestTransfer {
         var transfer = try TestTransfer("get", "/files/", script)
-        transfer.options.segmentsPerFile = parallel
+        transfer.options.segmentsPerFile = segments
         transfer.endpoint.settings = ["parallelThreshold": "1000"]
         return transfer
     }
@@ -148,7 +148,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func backsOffIfServerAsks() async throws {
+    @Test func backsOffIfServerRequestsDelay() async throws {
         let server = RangeServer(size: 20_000)
         let transfer = try Self.transfer { request, number in
             number == 0 ? [server.answer(request)] : [.answer(429, ["Retry-After": "7"])]
@@ -171,8 +171,8 @@ import TransportHTTP
         let checkpoint = try #require(transfer.recorder.checkpoints.last)
         #expect(checkpoint.confirmed >= 1100)
         #expect(transfer.recorder.progress.allSatisfy { $0.confirmed <= checkpoint.confirmed })
-        let part = Array(try #require(transfer.content).utf8)
-        #expect(part.prefix(Int(checkpoint.confirmed)) == server.content.prefix(Int(checkpoint.confirmed)))
+        let partContent = Array(try #require(transfer.content).utf8)
+        #expect(partContent.prefix(Int(checkpoint.confirmed)) == server.content.prefix(Int(checkpoint.confirmed)))
         let before = transfer.server.requests.count
         breaksConnections.withLock { $0 = false }
         #expect(try await transfer.run(from: checkpoint).bytes == 10_000)
@@ -195,7 +195,7 @@ import TransportHTTP
 
     /// Ranges received after a gap are kept, with any number of connections. The test erases the bytes that the checkpoint does not cover,
     /// because a crash may lose them.
-    @Test(arguments: [1, 3]) func fillsGapBeforeReceivedRanges(parallel: Int) async throws {
+    @Test(arguments: [1, 3]) func fillsGapBeforeReceivedRanges(segments: Int) async throws {
         let server = RangeServer(size: 10_000)
         let breaksConnections = Locked(true)
         let sentLaterRange = DispatchSemaphore(value: 0)
@@ -212,12 +212,12 @@ import TransportHTTP
         let received = Self.received(checkpoint)
         #expect(received.count > 1)
         let path = transfer.folder.appending(".file.part").string
-        var part = [UInt8](try #require(FileManager.default.contents(atPath: path))) + Array(repeating: 0, count: 100)
-        for index in part.indices where !received.contains(where: { $0.contains(index) }) { part[index] = 0 }
-        try Data(part).write(to: URL(fileURLWithPath: path))
+        var partContent = [UInt8](try #require(FileManager.default.contents(atPath: path))) + Array(repeating: 0, count: 100)
+        for index in partContent.indices where !received.contains(where: { $0.contains(index) }) { partContent[index] = 0 }
+        try Data(partContent).write(to: URL(fileURLWithPath: path))
         let before = transfer.server.requests.count
         breaksConnections.withLock { $0 = false }
-        transfer.options.segmentsPerFile = parallel
+        transfer.options.segmentsPerFile = segments
         #expect(try await transfer.run(from: checkpoint).bytes == 10_000)
         #expect(transfer.content == server.text)
         #expect(transfer.server.requests.dropFirst(before).compactMap(RangeServer.range).allSatisfy { !$0.isEmpty })

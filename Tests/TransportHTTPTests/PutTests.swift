@@ -28,8 +28,8 @@ import TransportHTTP
 
     /// A POST goes to the address itself. The server's `Location` is the URL of the file.
     @Test func postsFileAsBody() async throws {
-        let answer = ServerStep.answer(303, ["Location": "/media/7?sig=1", "Content-Type": "application/json"], body: "{}")
-        var transfer = try TestTransfer("post", "/media?x=1", size: 100_000, answers: [[answer]])
+        let response = ServerStep.answer(303, ["Location": "/media/7?sig=1", "Content-Type": "application/json"], body: "{}")
+        var transfer = try TestTransfer("post", "/media?x=1", size: 100_000, answers: [[response]])
         transfer.remotePath = "reels/a.mov"
         let receipt = try await transfer.run()
         let request = try #require(transfer.server.requests.first)

@@ -26,8 +26,8 @@ import TransportHTTP
     }
 
     @Test(arguments: [
-        (408, "stopped waiting for the request"), (423, "reports that the file is locked"), (425, "asks to send the request again later"),
-        (429, "is busy"),
+        (408, "stopped waiting for the request"), (423, "reports that the file is locked"),
+        (425, "asks the client to repeat the request later"), (429, "is busy"),
     ])
     func describesTemporaryRejections(status: Int, words: String) async throws {
         let transfer = try TestTransfer("put", size: 10) { _, _ in [.answer(status)] }
@@ -181,8 +181,8 @@ import TransportHTTP
         var transfer = try TestTransfer("put", size: 1, answers: [[.answer(200, body: body)], [.answer(422, body: body)]])
         transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]
         transfer.credentials.secrets = ["TOKEN": "hunter2-horse"]
-        let answer = try #require(try await transfer.run().serverResponse)
-        #expect(answer.status == 200 && answer.text == "token [redacted]\(mark)")
+        let response = try #require(try await transfer.run().serverResponse)
+        #expect(response.status == 200 && response.text == "token [redacted]\(mark)")
         let failure = try #require(await transfer.failure())
         #expect(failure.description.contains("token [redacted") && !failure.description.contains("hunter2"))
         await transfer.end()

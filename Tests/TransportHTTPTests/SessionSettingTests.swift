@@ -176,7 +176,7 @@ import TransportHTTP
         #expect(error?.description.contains("secret") == false)
     }
 
-    /// The prefix and the name of a metadata entry must not form the name of a reserved header.
+    /// The prefix and a metadata key must not form the name of a reserved header.
     @Test(arguments: [("content-", "length"), ("author", "ization"), ("x-", "a b"), ("content-", "type"), ("Content-", "Type")])
     func rejectsMetadataThatFormsReservedHeaders(prefix: String, name: String) {
         let endpoint = Endpoint(transport: .http, address: "https+put://host/", settings: ["metadataPrefix": prefix])

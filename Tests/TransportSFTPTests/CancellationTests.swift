@@ -10,8 +10,8 @@ import TransportSFTP
 /// Attempts that are cancelled during a request.
 @Suite(.timeLimit(.minutes(10)))
 struct CancellationTests {
-    /// The transport requests the creation of the part file before the server has confirmed the removal of an old one. So the server may open the
-    /// new file after the attempt was cancelled.
+    /// The transport requests the creation of the part file before the server has confirmed the removal of an old part file. So the server may open
+    /// the new file after the attempt was cancelled.
     @Test(arguments: [false, true]) func closesPartFileOpenedByCancelledAttempt(opensBeforeCancellation: Bool) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-cancelled-\(UUID().uuidString)").path)
         try content(1000).write(to: URL(filePath: path.string))

@@ -205,7 +205,7 @@ struct ChecksumTests {
         }
     }
 
-    @Test func discardsDownloadAfterMismatch() async throws {
+    @Test func rejectsDownloadAfterMismatch() async throws {
         let target = Locked<URL?>(nil)
         try await ProcessFixture.with(commands: corruptingShell(target)) { fixture in
             target.withLock { $0 = fixture.server.appending(path: "a.bin") }

@@ -35,7 +35,7 @@ struct HangingDiskTests {
         }
     }
 
-    /// The disk hangs after the file was opened, so its next bytes can't be read.
+    /// The disk hangs after the file was opened, so the file's next bytes can't be read.
     @Test func hangingUploadCanBeCancelled() async throws {
         try await ProcessFixture.with(disks: disks) { fixture in
             let transfer = TestTransfer(fixture)

@@ -5,7 +5,7 @@ import TransportSupport
 
 @Suite struct OptionTests {
     /// Options that all differ from the defaults.
-    private static let others = SFTPOptions(
+    private static let nonDefaults = SFTPOptions(
         identities: ["/home/me/.ssh/a", "/home/me/.ssh/b"], agent: .none, hostKey: .pinned("SHA256:abc"), knownHosts: "/etc/known",
         allowSHA1: true, maxConnections: 16, parallelThreshold: 1,
         network: NetworkOptions(
@@ -14,11 +14,11 @@ import TransportSupport
 
     @Test func writesAndReadsAllSettings() throws {
         let command = SFTPOptions(agent: .socket("/run/agent"), hostKey: .acceptNew, proxyCommand: "ssh -W %h:%p jump")
-        for options in [Self.others, command, SFTPOptions()] {
+        for options in [Self.nonDefaults, command, SFTPOptions()] {
             #expect(try SFTPOptions(settings: options.settings) == options)
             try SFTPTransport.validate(.sftp("sftp://me@host/", options: options))
         }
-        let names = Set(Self.others.settings.keys).union(command.settings.keys)
+        let names = Set(Self.nonDefaults.settings.keys).union(command.settings.keys)
         #expect(names.sorted() == SFTPTransport.settings.map(\.name))
         #expect(SFTPOptions().settings == [:])
     }

@@ -21,9 +21,9 @@ import TransportSupport
         outside = try DownloadsFolder()
     }
 
-    private func refusal(_ name: FilePath, part: FilePath? = nil, _ policy: OverwritePolicy = .always) async throws -> TransferError? {
-        let part = part ?? name.removingLastComponent().appending(".part")
-        let destination = DownloadDestination(root: folder.root, name: name, partName: part, overwrite: policy)
+    private func refusal(_ name: FilePath, partFile: FilePath? = nil, _ policy: OverwritePolicy = .always) async throws -> TransferError? {
+        let partFile = partFile ?? name.removingLastComponent().appending(".part")
+        let destination = DownloadDestination(root: folder.root, name: name, partName: partFile, overwrite: policy)
         return await #expect(throws: TransferError.self, "\(name)") { try await FileWriter.open(destination, on: threads) }
     }
 
@@ -54,7 +54,7 @@ import TransportSupport
     }
 
     @Test func rejectsPartFileInOtherFolder() async throws {
-        for part in ["../part", "b/part", "/tmp/part", ""] as [FilePath] { _ = try await refusal("a/file", part: part) }
+        for partFile in ["../part", "b/part", "/tmp/part", ""] as [FilePath] { _ = try await refusal("a/file", partFile: partFile) }
         #expect(folder.names() == [])
     }
 
@@ -114,7 +114,7 @@ import TransportSupport
         try folder.write("x", "file")
         let inTheWay = try await refusal("file/below")
         #expect(inTheWay?.failureClass == .permanent && inTheWay?.message.contains(folder.root.appending("file").string) == true)
-        let long = try await refusal(FilePath(String(repeating: "n", count: 300)), part: ".part")
+        let long = try await refusal(FilePath(String(repeating: "n", count: 300)), partFile: ".part")
         #expect(long?.failureClass == .permanent)
     }
 

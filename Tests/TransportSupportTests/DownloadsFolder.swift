@@ -16,11 +16,11 @@ final class DownloadsFolder: Sendable {
     }
 
     func destination(_ name: FilePath, _ policy: OverwritePolicy = .never) -> DownloadDestination {
-        let part = name.removingLastComponent().appending(".\(name.lastComponent?.string ?? "").part")
-        return DownloadDestination(root: root, name: name, partName: part, overwrite: policy)
+        let partFile = name.removingLastComponent().appending(".\(name.lastComponent?.string ?? "").part")
+        return DownloadDestination(root: root, name: name, partName: partFile, overwrite: policy)
     }
 
-    /// The sorted names of the entries of the folder, or of the subfolder `path`.
+    /// The sorted names of the files and folders in the folder, or in its subfolder `path`.
     func names(_ path: FilePath = "") -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: root.pushing(path).string)) ?? []).sorted()
     }

@@ -106,7 +106,7 @@ import TransportSupport
         try await open(destination).write(Data("hello".utf8), at: 0)
         try FileManager.default.linkItem(
             atPath: destination.partPath.string,
-            toPath: destination.root.pushing(DownloadDestination.placingName(of: destination.partName)).string)
+            toPath: destination.root.pushing(DownloadDestination.temporaryName(of: destination.partName)).string)
         let writer = try await open(destination, from: 5)
         #expect(writer.start == 5)
         #expect(try await writer.finish(size: 5))
@@ -185,7 +185,7 @@ import TransportSupport
 
     /// - Parameter errors: The `errno` values of the next syncs, in order; 0 for success. All later syncs succeed.
     private func open(_ destination: DownloadDestination, failingSyncs errors: Locked<[CInt]>) async throws -> FileWriter {
-        var faults = PlacingFaults()
+        var faults = FinalNameFaults()
         faults.syncError = { errors.withLock { $0.isEmpty ? 0 : $0.removeFirst() } }
         return try await FileWriter.open(destination, from: 0, on: threads, syncing: SyncSchedule(at: .now), faults: faults)
     }
@@ -287,8 +287,8 @@ import TransportSupport
 
     @Test func addsNumberToNewFile() async throws {
         for (number, name) in (["reel.tar.gz", "reel.tar (1).gz", "reel.tar (2).gz"] as [FilePath]).enumerated() {
-            let part = FilePath("\(number).part")
-            let destination = DownloadDestination(root: folder.root, name: "reel.tar.gz", partName: part, overwrite: .rename)
+            let partFile = FilePath("\(number).part")
+            let destination = DownloadDestination(root: folder.root, name: "reel.tar.gz", partName: partFile, overwrite: .rename)
             let writer = try await open(destination)
             try await writer.write(Data("hello \(number)".utf8), at: 0)
             #expect(try await writer.finish(size: 7))

@@ -22,9 +22,9 @@ import TransportSupport
 
     private static func open(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, isExclusive: Bool,
-        _ reached: @escaping @Sendable (PlacingFaults.Step) -> Void = { _ in }
+        _ reached: @escaping @Sendable (FinalNameFaults.Step) -> Void = { _ in }
     ) async throws -> FileWriter {
-        var faults = PlacingFaults()
+        var faults = FinalNameFaults()
         faults.refusesLinks = true
         faults.refusesExclusiveRename = !isExclusive
         faults.reached = reached
@@ -33,7 +33,7 @@ import TransportSupport
     }
 
     private static func receive(
-        _ destination: DownloadDestination, isExclusive: Bool, _ reached: @escaping @Sendable (PlacingFaults.Step) -> Void = { _ in }
+        _ destination: DownloadDestination, isExclusive: Bool, _ reached: @escaping @Sendable (FinalNameFaults.Step) -> Void = { _ in }
     ) async throws -> FileWriter {
         let writer = try await open(destination, isExclusive: isExclusive, reached)
         try await writer.write(Data(text.utf8), at: 0)
@@ -92,7 +92,7 @@ import TransportSupport
         try FileManager.default.removeItem(atPath: path + ".old")
     }
 
-    /// If the part file still exists, a file with the final name is not the download, though its size and time are the same.
+    /// If the part file still exists, a file with the final name is not the download, even if its size and modification time are the same.
     @Test func replacesEarlierVersionAfterKill() async throws {
         let destination = folder.destination("file", .always)
         let writer = try await Self.open(destination, isExclusive: true) { [folder] step in
@@ -118,18 +118,18 @@ import TransportSupport
 
     @Test func notesAreParsed() {
         for reservesName in [false, true] {
-            let note = PlacingNote(identity: [1, UInt64.max], size: 11, modificationTime: -5, reservesName: reservesName, name: "a b")
-            #expect(PlacingNote(note.bytes) == note)
+            let note = FinalNameNote(identity: [1, UInt64.max], size: 11, modificationTime: -5, reservesName: reservesName, name: "a b")
+            #expect(FinalNameNote(note.bytes) == note)
         }
-        #expect(PlacingNote(Array("1 2 3 4\nfile".utf8))?.name == "file")
+        #expect(FinalNameNote(Array("1 2 3 4\nfile".utf8))?.name == "file")
         for text in ["", "1 2 3\nfile", "1 2 3 4 reserves x\nfile", "1 2 3 4 x\nfile", "1 2 3 4\n../file", "1 2 3 4\n", "-1 2 3 4\nfile"] {
-            #expect(PlacingNote(Array(text.utf8)) == nil, "\(text)")
+            #expect(FinalNameNote(Array(text.utf8)) == nil, "\(text)")
         }
     }
 
     /// Kills a child process at each step of giving the file its final name. The next attempt completes, and leaves no empty file.
-    @Test(arguments: PlacingFaults.Step.allCases, [OverwritePolicy.never, .always, .rename].flatMap { [($0, false), ($0, true)] })
-    func recoversFromKill(_ step: PlacingFaults.Step, at destination: (policy: OverwritePolicy, isMountedAgain: Bool)) async throws {
+    @Test(arguments: FinalNameFaults.Step.allCases, [OverwritePolicy.never, .always, .rename].flatMap { [($0, false), ($0, true)] })
+    func recoversFromKill(_ step: FinalNameFaults.Step, at destination: (policy: OverwritePolicy, isMountedAgain: Bool)) async throws {
         let (policy, isMountedAgain) = destination
         let isExclusive = step != .reserved
         guard step != .reserved || policy != .always else { return }

@@ -16,7 +16,7 @@ struct PromisedSpaceTests {
 
     /// - Parameter free: The free space of the disk, in bytes.
     private func open(_ name: String, size: Int64?, from confirmed: Int64 = 0, free: Int64) async throws -> FileWriter {
-        var faults = PlacingFaults()
+        var faults = FinalNameFaults()
         faults.refusesReservations = true
         faults.promisedSpace = promisedSpace
         faults.freeSpace = { free }
@@ -26,7 +26,7 @@ struct PromisedSpaceTests {
 
     private static let unit: Int64 = 1 << 30
 
-    /// Only one of the files fits on the disk. The second one begins when the first one no longer needs its space.
+    /// Only one of the files fits on the disk. The second download begins when the first download no longer needs its space.
     @Test func secondDownloadWaitsForFirst() async throws {
         var first: FileWriter? = try await open("1", size: 2 * Self.unit, free: 3 * Self.unit)
         let error = await #expect(throws: TransferError.self) { try await open("2", size: 2 * Self.unit, free: 3 * Self.unit) }
@@ -40,7 +40,7 @@ struct PromisedSpaceTests {
     }
 
     /// Another program can use space that was promised to a download.
-    @Test func othersNeedMoreThanIsFree() async throws {
+    @Test func errorNamesSpaceForOtherDownloads() async throws {
         let first = try await open("1", size: 2 * Self.unit, free: 3 * Self.unit)
         let error = await #expect(throws: TransferError.self) { try await open("2", size: 7, free: 5) }
         #expect(error?.message.contains("needs 7 B more, but its disk has 5 B free, and other downloads need 2.00 GiB. Free") == true)
@@ -58,11 +58,11 @@ struct PromisedSpaceTests {
         #expect(writers.compactMap { $0 }.count == 1)
     }
 
-    /// A server reports an impossible size. While the free space is read for that download, another one begins.
+    /// A server reports an impossible size. While the free space is read for that download, another download begins.
     @Test func impossibleDownloadDoesNotPreventOthers() async throws {
         let (begun, hasBegun) = AsyncStream.makeStream(of: Void.self)
         let canContinue = DispatchSemaphore(value: 0)
-        var faults = PlacingFaults()
+        var faults = FinalNameFaults()
         faults.promisedSpace = promisedSpace
         faults.freeSpace = {
             hasBegun.yield()
@@ -79,7 +79,7 @@ struct PromisedSpaceTests {
         await #expect(throws: TransferError.self) { try await impossible.value }
     }
 
-    /// Bytes that are on the disk are no longer part of its free space, so they count only once.
+    /// Bytes that are on the disk are no longer part of its free space, so they must not be subtracted again.
     @Test func storedBytesCountOnce() async throws {
         let first = try await open("1", size: 2 * Self.unit, from: 0, free: 3 * Self.unit)
         try await first.write(Data(repeating: 7, count: 1_000_000), at: 0)

@@ -15,7 +15,7 @@ enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case claimsTooMuch = "saves checkpoints ahead of the written bytes"
     case claimsNothing = "saves only checkpoints without confirmed bytes"
     case continuesAnyFile = "resumes although the remote file changed"
-    case misjudgesLostPart = "reports a lost part file as transient"
+    case misjudgesLostPartFile = "reports a lost part file as transient"
     case decreasesProgress = "reports decreasing progress"
     case leavesProgressOpen = "never reports the full size as progress"
     case ignoresAllowance = "ignores the rate limits"
@@ -39,13 +39,13 @@ enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
         case .startsOver: [.resumesAfterLostConnection, .resumesAfterCancellation]
         case .claimsTooMuch: [.checkpointIsAccurate]
         case .claimsNothing, .continuesAnyFile: [.changedFileIsNotResumed]
-        case .misjudgesLostPart: [.lostPartIsNotResumed]
+        case .misjudgesLostPartFile: [.lostPartFileIsNotResumed]
         case .decreasesProgress: [.progressNeverDecreases]
         case .leavesProgressOpen: [.progressEndsAtSize]
         case .ignoresAllowance: [.rateLimitIsRespected]
         case .ignoresCancellation, .renamesCancellation: [.cancelledAttemptEnds]
-        case .replacesAlways: [.nothingIsReplacedUnasked]
-        case .replacesNever: [.replacesWhenAsked]
+        case .replacesAlways: [.existingFileIsKeptByDefault]
+        case .replacesNever: [.replacesIfConfigured]
         case .followsLinks: [.staysInFolder]
         case .misjudgesRefusal, .opensEarly: [.refusedConnectionIsUnreachable]
         }
@@ -96,7 +96,7 @@ struct BrokenDownloads: Transport {
         case .followsLinks where error.code == .unsafeName:
             let content = memory.partialContents(of: attempt.remotePath.description) ?? Data("anything".utf8)
             try content.write(to: URL(filePath: destination.path.string))
-        case .misjudgesMissingFile where error.code == .noSuchRemoteFile, .misjudgesLostPart where error.failureClass == .resumeLost,
+        case .misjudgesMissingFile where error.code == .noSuchRemoteFile, .misjudgesLostPartFile where error.failureClass == .resumeLost,
             .misjudgesRefusal where error.failureClass == .unreachable:
             error.failureClass = .transient
         default: break

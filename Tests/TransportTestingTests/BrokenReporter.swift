@@ -4,7 +4,7 @@ import TransferCore
 /// A filter that falsifies a transport's reports, according to the injected defect.
 struct BrokenReporter {
     let reporter: AttemptReporter
-    let defect: Defect
+    let defect: UploadDefect
     let size: Int64
 
     func attempt(_ attempt: FileAttempt) -> FileAttempt {

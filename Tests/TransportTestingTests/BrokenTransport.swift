@@ -5,7 +5,7 @@ import TransferCore
 import TransportTesting
 
 /// A defect of uploads that the conformance suite must detect. ``BrokenTransport`` injects the defect.
-enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
+enum UploadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
     case losesLastByte = "loses the last byte of large files"
     case liesInReceipt = "reports the wrong size in its receipt"
@@ -52,12 +52,12 @@ enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
 /// A `MemoryTransport` with one injected defect in its uploads.
 struct BrokenTransport: Transport {
     let memory: MemoryTransport
-    let defect: Defect
+    let defect: UploadDefect
     private let sent = Locked<[UploadSource]>([])
 
     var id: TransportID { memory.id }
 
-    init(memory: MemoryTransport, defect: Defect) {
+    init(memory: MemoryTransport, defect: UploadDefect) {
         self.memory = memory
         self.defect = defect
     }

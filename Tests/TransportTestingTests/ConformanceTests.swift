@@ -10,8 +10,8 @@ import TransportTesting
     }
 
     /// The suite is useful only if it rejects transports that break a promise.
-    @Test(arguments: Defect.allCases)
-    func `the suite detects each upload defect`(defect: Defect) async throws {
+    @Test(arguments: UploadDefect.allCases)
+    func `the suite detects each upload defect`(defect: UploadDefect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
@@ -35,7 +35,7 @@ import TransportTesting
     }
 
     @Test func `each upload promise is broken by some defect`() {
-        let broken = Set(Defect.allCases.flatMap(\.brokenPromises))
+        let broken = Set(UploadDefect.allCases.flatMap(\.brokenPromises))
         #expect(broken == Set(TransportPromise.allCases))
     }
 

@@ -70,7 +70,7 @@ import TransportTesting
         #expect(memory.attempts.map(\.outcome) == [.cancelled])
     }
 
-    @Test func `injected errors affect only the attempts for their path`() async throws {
+    @Test func `injected errors affect only attempts for the given path`() async throws {
         let source = try bench.source(bytes(10))
         let busy = TransferError(.transient, .serverError, "The server is busy.")
         memory.failNext(2, with: busy, for: "b")

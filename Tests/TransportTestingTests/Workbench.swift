@@ -4,7 +4,7 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// A temporary folder for source files. It also makes the attempts that upload these files.
+/// A temporary folder for source files. Also creates the attempts that upload these files.
 final class Workbench: Sendable {
     let folder: FilePath
 

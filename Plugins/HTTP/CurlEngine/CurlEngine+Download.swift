@@ -17,9 +17,9 @@ extension CurlEngine {
     ///     except after a cancellation, a shutdown or an error from the sink.
     ///   - threads: The writer threads for a download without a dedicated thread, for example the threads of the destination's disk; nil to
     ///     use the engine's shared ``Configuration/writerThreads``.
-    ///   - pacing: Returns the number of bytes of the response's body that may be received now, at most `limit`. If it allows too few
-    ///     bytes, the engine calls it again after the returned time. Called on a thread of the engine. Must not block. Nil to receive
-    ///     without a limit.
+    ///   - pacing: Returns the allowance for the next bytes of the response's body, at most `limit` bytes. If it returns 0 bytes, the
+    ///     engine calls it again after the allowance's `retryAfter`. Called on a thread of the engine. Must not block. Nil to receive without a
+    ///     limit.
     ///   - progress: Called with the number of bytes that the sink has written, each time this number grows. Called on a thread of the
     ///     engine. Must not block.
     /// - Returns: The response, with an empty body if the sink accepted it.

@@ -18,7 +18,7 @@ package final class CurlEngine: Sendable {
         package var maximumConnections = 256
         /// The time limit for establishing a connection, including TLS.
         package var connectTimeout: Duration = .seconds(30)
-        /// The maximum size in bytes of the headers of one response, interim or final. The trailers of a final response count too.
+        /// The maximum size in bytes of the headers of one interim or final response. For a final response, the size includes its trailers.
         package var maximumResponseHeaders = 256 * 1024
         /// The maximum number of bytes of a response's body that are kept in memory; further bytes are dropped.
         package var maximumResponseBody = 64 * 1024
@@ -39,7 +39,7 @@ package final class CurlEngine: Sendable {
     }
 
     /// The names and versions of libcurl in this process, and of the libraries that it uses (curl_version(3)). An element can end with the
-    /// libraries of a library in parentheses, for example `libpsl/0.21.2 (+libidn2/2.3.3)`.
+    /// libraries that the named library uses, in parentheses, for example `libpsl/0.21.2 (+libidn2/2.3.3)`.
     package static var libraries: [String] {
         unsafe String(cString: curl_version()).split(separator: " ").reduce(into: []) { libraries, word in
             if word.hasPrefix("("), let last = libraries.popLast() {
@@ -54,7 +54,7 @@ package final class CurlEngine: Sendable {
         /// The mailbox of the shared loop; nil until the loop is needed.
         var mailbox: LoopMailbox?
         /// The loops on dedicated threads, each for one download at a time.
-        var lanes: [DownloadLane] = []
+        var dedicatedLoops: [DedicatedLoop] = []
         var isShutDown = false
     }
 
@@ -76,7 +76,7 @@ package final class CurlEngine: Sendable {
     deinit {
         let state = state.withLock { $0 }
         state.mailbox?.post(.stop)
-        for lane in state.lanes { lane.mailbox.post(.stop) }
+        for loop in state.dedicatedLoops { loop.mailbox.post(.stop) }
     }
 
     /// Sends a request and waits for the whole response.
@@ -86,8 +86,8 @@ package final class CurlEngine: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - pacing: Returns the number of bytes of the request's body that may be sent now, at most `limit`. If it allows none, the engine
-    ///     calls it again after the returned time. Called on the engine's thread. Must not block. Nil to send without a limit.
+    ///   - pacing: Returns the allowance for the next bytes of the request's body, at most `limit` bytes. If it returns 0 bytes, the engine
+    ///     calls it again after the allowance's `retryAfter`. Called on the engine's thread. Must not block. Nil to send without a limit.
     ///   - progress: Called with the number of bytes of the body that the socket accepted, each time this number grows. Called on the
     ///     engine's thread. Must not block.
     /// - Throws: A ``CurlEngineError`` if there is no response; a `TransferError` if a file of the body can't be read or is too short; the error of
@@ -108,7 +108,7 @@ package final class CurlEngine: Sendable {
             return state
         }
         ended.mailbox?.post(.stop)
-        for lane in ended.lanes { await lane.shutdown() }
+        for loop in ended.dedicatedLoops { await loop.shutdown() }
         await ended.mailbox?.waitUntilEnded()
     }
 
@@ -140,49 +140,49 @@ package final class CurlEngine: Sendable {
         request.connection.verification.warn?(
             "The certificate of \(request.originForMessages) is not verified, so anyone on the network path can read and change "
                 + "the data. Trust the certificate instead.")
-        let outcome = Once<PendingRequest.Outcome>()
-        let lane = if case .download = purpose { try lane(for: outcome) } else { nil as Lane? }
-        let mailbox = try lane?.lane.mailbox ?? start()
+        let outcome = SingleResult<PendingRequest.Outcome>()
+        let reserved = if case .download = purpose { try reserveLoop(for: outcome) } else { nil as ReservedLoop? }
+        let mailbox = try reserved?.loop.mailbox ?? startSharedLoop()
         let pending = PendingRequest(
             id: mailbox.nextRequestID(), request: request, purpose: purpose, pacing: pacing, progress: progress,
-            isCancelled: Locked(false), lane: lane, outcome: outcome)
+            isCancelled: Locked(false), reservedLoop: reserved, outcome: outcome)
         return try await withTaskCancellationHandler {
             if !mailbox.post(.start(pending)) { pending.complete(.failure(CurlEngineError.shutDown)) }
             return try await outcome.value()
         } onCancel: {
             pending.isCancelled.withLock { $0 = true }
             mailbox.post(.cancel(pending.id))
-            // A write of the sink may block the loop's thread, so this thread delivers the result.
-            if lane?.turn.end(with: CancellationError()) == true { outcome.resume(.failure(CancellationError())) }
+            // A write by the sink may block the loop's thread, so this thread delivers the result.
+            if reserved?.reservation.end(with: CancellationError()) == true { outcome.resume(.failure(CancellationError())) }
         }
     }
 
-    private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
+    private typealias ReservedLoop = (loop: DedicatedLoop, reservation: DedicatedLoop.Reservation)
 
-    /// Returns a free lane (``DownloadLane``, a loop on a dedicated thread that runs one download at a time), and starts one if necessary.
-    /// Returns nil if the download must use the shared loop, because all lanes are in use or the thread of a new lane can't start.
+    /// Reserves a free ``DedicatedLoop`` for a download, and starts one if necessary. Returns nil if the download must use the shared loop,
+    /// because all dedicated loops are in use or the thread of a new one can't start.
     ///
     /// - Throws: An error of the kind ``CurlEngineError/Kind/shutDown`` after ``shutdown()``.
-    private func lane(for outcome: Once<PendingRequest.Outcome>) throws(CurlEngineError) -> Lane? {
+    private func reserveLoop(for outcome: SingleResult<PendingRequest.Outcome>) throws(CurlEngineError) -> ReservedLoop? {
         try state.withLock { state throws(CurlEngineError) in
             guard !state.isShutDown else { throw .shutDown }
-            for lane in state.lanes {
-                if let turn = lane.take(for: outcome) { return (lane, turn) }
+            for loop in state.dedicatedLoops {
+                if let reservation = loop.reserve(for: outcome) { return (loop, reservation) }
             }
-            guard state.lanes.count < configuration.downloadThreads else { return nil }
+            guard state.dedicatedLoops.count < configuration.downloadThreads else { return nil }
             var configuration = configuration
-            // A lane runs one download at a time, so it needs few connections.
+            // A dedicated loop runs one download at a time, so it needs few connections.
             configuration.maximumConnections = 2
             // If the thread can't start, the download uses the shared loop.
             guard let mailbox = try? CurlLoop.start(configuration, readers: readers) else { return nil }
-            let lane = DownloadLane(mailbox)
-            state.lanes.append(lane)
-            return lane.take(for: outcome).map { (lane, $0) }
+            let loop = DedicatedLoop(mailbox)
+            state.dedicatedLoops.append(loop)
+            return loop.reserve(for: outcome).map { (loop, $0) }
         }
     }
 
     /// Returns the mailbox of the shared loop, and starts the loop if necessary.
-    private func start() throws(CurlEngineError) -> LoopMailbox {
+    private func startSharedLoop() throws(CurlEngineError) -> LoopMailbox {
         try state.withLock { state throws(CurlEngineError) in
             guard !state.isShutDown else { throw .shutDown }
             if let mailbox = state.mailbox { return mailbox }

@@ -45,8 +45,8 @@ extension CurlEngineError {
         isHTTP2Failure = code == CURLE_HTTP2 || code == CURLE_HTTP2_STREAM
     }
 
-    /// Whether OpenSSL reports that the server sent an alert about a certificate (RFC 8446, section 6.2). Such an alert is always about the
-    /// client's certificate. With TLS 1.3, the alert arrives after the handshake, and libcurl reports a broken connection.
+    /// Returns whether OpenSSL reports that the server sent an alert about a certificate (RFC 8446, section 6.2). Such an alert is always about
+    /// the client's certificate. With TLS 1.3, the alert arrives after the handshake, and libcurl reports a broken connection.
     private static func isAboutClientCertificate(_ text: String) -> Bool {
         text.contains(" alert ") && (text.contains("certificate") || text.contains("unknown ca"))
     }

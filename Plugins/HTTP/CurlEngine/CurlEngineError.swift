@@ -30,8 +30,8 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
         package static let proxyRefused = Kind(rawValue: "proxyRefused")
         /// The connection broke before the response was complete.
         package static let connectionLost = Kind(rawValue: "connectionLost")
-        /// The connection broke while or after the request was sent, before any byte of the response arrived. The server may have acted on the
-        /// request.
+        /// The connection broke after the engine had begun to send the request, and before any byte of the response arrived. The server may
+        /// have acted on the request.
         package static let outcomeUnknown = Kind(rawValue: "outcomeUnknown")
         /// The server rejects `Expect: 100-continue` (417, RFC 9110, section 15.5.18). It did not act on the request.
         package static let expectationRefused = Kind(rawValue: "expectationRefused")
@@ -41,7 +41,7 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
         package static let requestEnded = Kind(rawValue: "requestEnded")
         /// The engine was shut down.
         package static let shutDown = Kind(rawValue: "shutDown")
-        /// This machine has no memory, threads or descriptors left.
+        /// This machine or this process has no memory, threads or file descriptors left.
         package static let outOfResources = Kind(rawValue: "outOfResources")
         /// Any other failure; see the cause.
         package static let other = Kind(rawValue: "other")
@@ -53,10 +53,10 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
     /// A human-readable message: a sentence without secrets.
     package var message: String
 
-    /// The description of the failure by libcurl or the system, if either described it.
+    /// The failure as described by libcurl or the system; nil if neither described it.
     package var cause: String?
 
-    /// The part of the request's body that was sent before the error.
+    /// How much of the request's body was sent before the error.
     package var sent = SentBytes()
 
     /// The proxy's status in response to CONNECT, if the proxy refused the connection. The status 407 means that the proxy requires

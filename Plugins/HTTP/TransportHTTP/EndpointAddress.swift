@@ -59,7 +59,7 @@ struct EndpointAddress {
         query = String(target.dropFirst(path.count))
     }
 
-    /// Rejects braces that are not placeholders, because a misspelled placeholder would send all files to the same address.
+    /// Rejects braces that are not placeholders, because a misspelt placeholder would send all files to the same address.
     private static func checkPlaceholders(in target: Substring) throws(TransferError) {
         var rest = target
         while let brace = rest.firstIndex(where: { "{}".contains($0) }) {
@@ -83,7 +83,7 @@ struct EndpointAddress {
     /// Whether the address has a placeholder for the ID of the transfer, so that each transfer has its own URL.
     var hasTransferPlaceholder: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
 
-    /// Whether files with the same last component of their remote names, but in different folders, have the same URL.
+    /// Whether two files in different folders get the same URL if the last components of their remote names are equal.
     var mergesFolders: Bool { !isFolder && !hasTransferPlaceholder && !path.contains("{path}") && !query.contains("{path}") }
 
     /// Whether the address names a folder: it has no placeholder for the remote name or the transfer's ID.

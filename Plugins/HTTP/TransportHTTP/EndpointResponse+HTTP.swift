@@ -35,7 +35,7 @@ extension EndpointResponse {
         switch status {
         case 401 where isGivenURL && !sentCredentials:
             error(.permanent, .forbidden, "requires credentials at the URL that was given for this file")
-        case 404, 405, 410, 501: misplaced(isGivenURL: isGivenURL)
+        case 404, 405, 410, 501: addressFailure(isGivenURL: isGivenURL)
         case 409:
             error(
                 .permanent, .rejected,
@@ -48,7 +48,7 @@ extension EndpointResponse {
 
     /// The error for an address that does not accept files. Retrying does not help, but another endpoint may accept the file, unless the
     /// URL was given for this file.
-    private func misplaced(isGivenURL: Bool) -> TransferError {
+    private func addressFailure(isGivenURL: Bool) -> TransferError {
         if isGivenURL { return error(.permanent, .rejected, "does not accept a file at the URL that was given for it") }
         let (what, other) =
             method == "POST"
@@ -107,24 +107,24 @@ extension EndpointResponse {
                 .permanent, .rejected, "redirects the \(request) without a valid target; ask the server's operator for another address")
         }
         // The message omits the path, which may be secret.
-        let place = target == origin ? "another path there" : "\(target)"
+        let destination = target == origin ? "another path there" : "\(target)"
         // Only 307 and 308 keep the method (RFC 9110, section 15.4).
         guard method == "GET" || status == 307 || status == 308 else {
             return error(
                 .permanent, .rejected,
-                "redirects the \(request) to \(place), but a redirect with status \(status) does not resend the file. If the file has "
+                "redirects the \(request) to \(destination), but a redirect with status \(status) does not resend the file. If the file has "
                     + "arrived, for example because a form then shows a page, add the setting acceptedStatuses=\(status); otherwise write the "
                     + "new address in the account")
         }
         if origin.scheme == "https", target.scheme == "http" {
             return error(
                 .permanent, .rejected,
-                "redirects the \(request) to \(place) without encryption, so the redirect is not followed; ask the server's operator for an address with https"
+                "redirects the \(request) to \(destination) without encryption, so the redirect is not followed; ask the server's operator for an address with https"
             )
         }
         return error(
             .permanent, .rejected,
-            "redirects the \(request) to \(place), which the account does not trust; write the target in the account's address, or list it in "
+            "redirects the \(request) to \(destination), which the account does not trust; write the target in the account's address, or list it in "
                 + "the account's setting origins")
     }
 

@@ -14,7 +14,7 @@ struct FormBody {
         var offset: Int64 = 0
         var size: Int64
         /// Whether the progress includes the bytes of this file.
-        var isCounted = true
+        var contributesToProgress = true
     }
 
     /// A part of the form: a text field or a file.
@@ -29,14 +29,14 @@ struct FormBody {
     /// The total size, in bytes, of the files that the progress includes.
     let size: Int64
     /// The byte ranges, within the body, of the files that the progress includes, in order.
-    private let counted: [Range<Int64>]
+    private let progressRanges: [Range<Int64>]
 
     /// - Parameter parts: The text fields and files, in the order in which they are sent. The sum of their sizes must not overflow.
     init(_ parts: [Part]) {
         // The boundary must not occur in the parts (RFC 2046, section 5.1.1). A long random text practically never occurs in them.
         let boundary = "----TransferKit" + Self.random()
         var bodies: [HTTPBody] = []
-        var counted: [Range<Int64>] = []
+        var progressRanges: [Range<Int64>] = []
         var text: [UInt8] = []
         var position: Int64 = 0
         func disposition(_ name: String) {
@@ -54,22 +54,20 @@ struct FormBody {
                 text += "\"\r\nContent-Type: \(file.mediaType)\r\n\r\n".utf8
                 bodies += [.bytes(text), .file(file.reader, offset: file.offset, length: file.size)]
                 position += Int64(text.count)
-                if file.isCounted { counted.append(position..<position + file.size) }
+                if file.contributesToProgress { progressRanges.append(position..<position + file.size) }
                 position += file.size
                 text = Array("\r\n".utf8)
             }
         }
         contentType = "multipart/form-data; boundary=\(boundary)"
         body = .sequence(bodies + [.bytes(text + Array("--\(boundary)--\r\n".utf8))])
-        self.counted = counted
-        size = counted.reduce(0) { $0 + Int64($1.count) }
+        self.progressRanges = progressRanges
+        size = progressRanges.reduce(0) { $0 + Int64($1.count) }
     }
 
-    /// Returns how many of the accepted bytes belong to files that the progress includes.
-    ///
-    /// - Parameter accepted: The number of accepted bytes from the start of the body.
+    /// Returns how many of the first `accepted` bytes of the body belong to files that the progress includes.
     func contentBytes(in accepted: Int64) -> Int64 {
-        counted.reduce(0) { $0 + Int64($1.clamped(to: 0..<max(0, accepted)).count) }
+        progressRanges.reduce(0) { $0 + Int64($1.clamped(to: 0..<max(0, accepted)).count) }
     }
 
     /// Escapes a name for use between quotes, as browsers do (HTML standard, "Multipart form data"). RFC 7578 does not define the escaping.

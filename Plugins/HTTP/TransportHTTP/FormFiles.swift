@@ -30,7 +30,7 @@ struct FormFiles {
             opened.append(
                 FormBody.File(
                     field: field, name: name, mediaType: MediaType.ofFile(named: name), reader: reader,
-                    size: identity.size, isCounted: false))
+                    size: identity.size, contributesToProgress: false))
         }
         return opened
     }

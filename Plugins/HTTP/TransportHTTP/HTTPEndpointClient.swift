@@ -78,9 +78,9 @@ struct HTTPEndpointClient {
         request.isIdempotent = ["PUT", "PROPFIND"].contains(method)
         request.followsRedirect = followsRedirect
         do {
-            let answer = try await client.send(&request)
-            if (200..<300).contains(answer.status) { client.recordAcceptedCredentials(answer) }
-            return answer
+            let endpointResponse = try await client.send(&request)
+            if (200..<300).contains(endpointResponse.status) { client.recordAcceptedCredentials(endpointResponse) }
+            return endpointResponse
         } catch let error as CurlEngineError {
             throw client.transferError(error, at: request.request.url, isEndpoint: true)
         }
@@ -97,12 +97,14 @@ struct HTTPEndpointClient {
         let url = address.download(TransferNames(attempt))
         let canBeFolder = (try? plan.checkListing()) != nil
         return DownloadSource(attempt, at: url, of: client) { headers, sink, threads, pacing in
-            let answer = try await send(
+            let endpointResponse = try await send(
                 "GET", to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing,
                 followsRedirect: { !canBeFolder || !Self.addsSlash($0, to: url) })
-            let isFolder = canBeFolder && answer.response.location.map { Self.addsSlash($0.absoluteString, to: url) } ?? false
+            let isFolder = canBeFolder && endpointResponse.response.location.map { Self.addsSlash($0.absoluteString, to: url) } ?? false
             return (
-                answer.response, isFolder ? answer.folderFailure(of: attempt.remotePath) : answer.downloadFailure(of: attempt.remotePath)
+                endpointResponse.response,
+                isFolder
+                    ? endpointResponse.folderFailure(of: attempt.remotePath) : endpointResponse.downloadFailure(of: attempt.remotePath)
             )
         }
     }
@@ -120,17 +122,20 @@ struct HTTPEndpointClient {
     ///   reports a server error; or `CancellationError`.
     func report() async throws -> EndpointReport {
         // A WebDAV server describes itself only in a response to OPTIONS (RFC 4918, section 10.1).
-        var answer = try await send(options.webDAV ? "OPTIONS" : "HEAD", to: address.folder)
+        var endpointResponse = try await send(options.webDAV ? "OPTIONS" : "HEAD", to: address.folder)
         // A response to HEAD has no body that could show whether the server rejected the client's certificate.
-        if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
-        if answer.response.refusesClientCertificate || answer.response.requiresTLS { throw answer.failure("request") }
+        if endpointResponse.status == 400 { endpointResponse = try await send("OPTIONS", to: address.folder) }
+        if endpointResponse.response.refusesClientCertificate || endpointResponse.response.requiresTLS {
+            throw endpointResponse.failure("request")
+        }
         // The query of the address may contain credentials for files, but this request omits the query. For an address with a query, a 401 is
         // therefore not an error.
-        let isRefused = answer.status == 401 && (answer.sentCredentials || !address.hasQuery)
-        if isRefused || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
-        let headers = answer.response.headers
+        let isRefused = endpointResponse.status == 401 && (endpointResponse.sentCredentials || !address.hasQuery)
+        if isRefused || endpointResponse.status >= 500 && endpointResponse.status != 501 { throw endpointResponse.failure("request") }
+        let headers = endpointResponse.response.headers
         let features = ["Accept-Ranges", "Allow", "DAV"].compactMap { name in headers[name].map { "\(name): \($0.prefix(200))" } }
         return EndpointReport(
-            version: answer.response.version == .http2 ? "HTTP/2" : "HTTP/1.1", features: features, latency: answer.latency)
+            version: endpointResponse.response.version == .http2 ? "HTTP/2" : "HTTP/1.1", features: features,
+            latency: endpointResponse.latency)
     }
 }

@@ -8,7 +8,7 @@ import TransportSupport
 /// let endpoint = Endpoint.http("https+put://bucket.example.com/in/", options: HTTPOptions(metadataPrefix: "x-amz-meta-"))
 /// ```
 ///
-/// A session can have the same options. From ``requests``, it can set only
+/// A session can have the same options. From ``requests``, a session can set only
 /// ``/HTTPSupport/RequestOptions/parallelThreshold`` and ``/HTTPSupport/RequestOptions/contentDisposition``. If a session's option differs
 /// from the default, it takes precedence over the endpoint's option:
 ///
@@ -24,7 +24,7 @@ public struct HTTPOptions: Hashable, Sendable {
         /// Each file is the content of a `PUT` request (RFC 9110, section 9.3.4).
         case put
         /// Each file is the content of a `POST` request (RFC 9110, section 9.3.3). The server may create a record for each request,
-        /// for example an entry in a database.
+        /// for example a row in a database.
         case post
         /// Each file is a part of a form, in a `POST` request of the type `multipart/form-data` (RFC 7578).
         case form
@@ -54,9 +54,9 @@ public struct HTTPOptions: Hashable, Sendable {
     /// whose files are chosen by the app, use `TransferItem.form` instead.
     ///
     /// The transport replaces `{name}`, `{path}` and `{transfer}` as in ``fields``, and `{source}` with the path of the uploaded file, so
-    /// `{source}.xmp` is a file next to that file. Each attempt sends these files before the uploaded file, under the last component of
-    /// their paths. Progress and totals do not include them. If one of these files is missing, or changes while it is sent, the attempt
-    /// fails.
+    /// `{source}.xmp` is a file next to that file. Each attempt sends these files before the uploaded file. Their names in the form are the last
+    /// components of their paths. Progress and totals do not include them. If one of these files is missing, or changes while it is sent, the
+    /// attempt fails.
     public var files: [String: [String]]
 
     /// The media type of all files; nil to derive it from each file's name. A session's header `Content-Type` takes precedence.
@@ -78,7 +78,7 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The maximum number of bytes of the server's response to keep with a complete file or form, from 0 to 262,144. Default: 4,096.
     public var responseLimit: Int
 
-    /// Whether a fleet may send a file or form by `POST` a second time although the server may already have received it, because the response is
+    /// Whether a fleet may send a file or form by `POST` a second time although the server may already have received it, because the response was
     /// lost or the sending member died. If false, the file or form fails with the code `outcomeUnknown`, and a retry by the user sends it again. A
     /// queue that belongs to no fleet always sends it again.
     public var repeatsUnknownOutcomes: Bool
@@ -88,8 +88,8 @@ public struct HTTPOptions: Hashable, Sendable {
 
     /// Whether the server supports WebDAV (RFC 4918). Only for endpoints.
     ///
-    /// If true, a `PUT` first creates the missing folders of its remote name with `MKCOL`. This costs one request for each folder of a
-    /// session. Folders can be downloaded, because `PROPFIND` lists them. For listings, the address must name a folder, without
+    /// If true, the transport creates the missing folders of a remote name with `MKCOL` before it sends the `PUT`. This costs one request for
+    /// each folder of a session. Folders can be downloaded, because `PROPFIND` lists them. For listings, the address must name a folder, without
     /// placeholders.
     public var webDAV: Bool
 

@@ -6,7 +6,7 @@ public import TransportSupport
 
 /// Uploads files to plain HTTP servers, such as object stores and form handlers, and downloads files from them.
 ///
-/// A plain HTTP server can't report how many bytes of a file it has, so an interrupted upload of a file restarts at byte 0. If the response
+/// A plain HTTP server can't report how many bytes of a file it has, so an interrupted upload of a file restarts from byte 0. If the response
 /// to a complete upload is lost, the file is sent again, except by a fleet after a `POST` (``HTTPOptions/repeatsUnknownOutcomes``). A form
 /// handler can recognize the second copy by a text field with the transfer's ID (``HTTPOptions/fields``). `PUT` and `POST` without a form
 /// send a stream while the app produces it, in one request that can't resume, unless the server requires the length first. A form sends a
@@ -118,7 +118,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     ) {
         self.init(
             resources: ClientResources(
-                disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"]), reuse: reuse) }),
+                disks: disks, hook: headers.map { HeaderHookCaller($0, reserved: .http.adding(["content-type"]), reuse: reuse) }),
             wait: wait)
     }
 

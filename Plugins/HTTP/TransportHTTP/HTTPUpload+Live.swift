@@ -16,7 +16,7 @@ extension HTTPUpload {
     /// Sends a growing source in one request. Without a length, HTTP/1.1 sends the body in HTTP chunks (RFC 9112, section 7.1).
     ///
     /// The request can't resume. Every few MiB, the transport releases the bytes that the connection accepted: it saves a checkpoint, after
-    /// which the queue can free them. A failure of the request after the first release is therefore final.
+    /// which the queue can free these bytes. A failure of the request after the first release is therefore final.
     ///
     /// - Parameter folder: The state of the file's folder.
     /// - Returns: The receipt; nil if the server requires the length before the first byte.
@@ -26,32 +26,32 @@ extension HTTPUpload {
         let body = LiveBody(file, growth, on: disks.threads(for: file.source))
         defer { body.end() }
         var folder = folder
-        var answer: EndpointResponse
+        var endpointResponse: EndpointResponse
         do {
-            answer = try await request(body, growth)
-            // Before the first release, the body can start again.
-            if !isSuccess(answer), body.released == 0, let state = try await createFoldersAgain(after: answer) {
-                if canStoreNow(answer, in: state) { answer = try await request(body, growth) }
+            endpointResponse = try await request(body, growth)
+            // Before the first release, the body can restart.
+            if !isSuccess(endpointResponse), body.released == 0, let state = try await createFoldersAgain(after: endpointResponse) {
+                if canStoreNow(endpointResponse, in: state) { endpointResponse = try await request(body, growth) }
                 folder = state
             }
         } catch {
-            // The failure of the app's producer ended the request, so its error is the cause.
+            // If the app's producer failed, that failure ended the request, so the producer's error is the cause.
             if case .failed(let cause) = growth.extent { throw cause }
             guard body.released > 0, let error = error as? TransferError else { throw error }
             throw body.lost(after: error)
         }
         // 411 (Length Required), or 501 for an unknown transfer coding (RFC 9112, section 6.1).
-        if answer.status == 411 || answer.status == 501, growth.length == nil, body.released == 0 {
+        if endpointResponse.status == 411 || endpointResponse.status == 501, growth.length == nil, body.released == 0 {
             server.client.quirks.recordRequiredLength(server.origin)
             return nil
         }
         do {
-            guard isSuccess(answer) else { throw failure(answer, folder) }
-            let accepted = answer.response.sent.accepted
+            guard isSuccess(endpointResponse) else { throw failure(endpointResponse, folder) }
+            let accepted = endpointResponse.response.sent.accepted
             guard case .complete(let size) = growth.extent, accepted == size else {
-                throw answer.earlySuccess(after: accepted, recordEarlySuccess())
+                throw endpointResponse.earlySuccess(after: accepted, recordEarlySuccess())
             }
-            return try await verifiedReceipt(answer, file, size, canReadAgain: body.released == 0)
+            return try await verifiedReceipt(endpointResponse, file, size, canReadAgain: body.released == 0)
         } catch let error as TransferError where body.released > 0 {
             throw body.lost(after: error)
         }
@@ -67,10 +67,10 @@ extension HTTPUpload {
                 try await reporter.save(Checkpoint(data: Data("stream".utf8), confirmed: released))
             }
         }()
-        let answer: EndpointResponse
+        let endpointResponse: EndpointResponse
         do {
             defer { newlyAcceptedContinuation.finish() }
-            answer = try await server.send(
+            endpointResponse = try await server.send(
                 method, to: url, headers: fileHeaders, body: .stream(HTTPBodyStream(), length: growth.length), expectsContinue: true,
                 pacing: { reporter.allowance(upTo: $0) },
                 progress: { accepted in
@@ -81,6 +81,6 @@ extension HTTPUpload {
                 prepare: { $0.body = body.start() }, canRepeat: { body.reserveRestart() })
         }
         try await saving
-        return answer
+        return endpointResponse
     }
 }

@@ -2,20 +2,20 @@ import CurlEngine
 import Locking
 import TransferCore
 
-/// Requests for which the server may create a record, for example an entry in a database.
+/// Requests for which the server may create a record, for example a row in a database.
 extension HTTPUpload {
     /// Sends a request. If the server may create a record for the request, first reports this to the queue. If the request must not be
-    /// repeated while its outcome is unknown, reports that too, before the last bytes are sent. After a failure, reports whether the server
-    /// can't have created a record. If the process ends before the report that precedes the last bytes, the server has only a part of the request,
-    /// so a later attempt can safely send the request again.
+    /// repeated while its outcome is unknown, also reports that, before the last bytes are sent. If the process ends before this second report,
+    /// the server has only part of the request, so a later attempt can safely send it again. If the request fails, and the server can't have
+    /// created a record, reports that as well.
     ///
     /// - Parameters:
     ///   - length: The length of the request's body in bytes.
-    ///   - position: The progress of the upload.
-    ///   - send: Sends the body. A gate holds back its last bytes; nil to send all of it.
+    ///   - bodyProgress: The progress of the request's body.
+    ///   - send: Sends the body. Its parameter is a gate that holds back the last bytes of the body, or nil to hold back none.
     /// - Throws: The error of `send`, or an error if the queue can't store a report.
-    func recording(
-        _ length: Int64, _ position: Position, _ send: @escaping @Sendable (RecordGate?) async throws -> SentBody
+    func sendReportingRecord(
+        _ length: Int64, _ bodyProgress: BodyProgress, _ send: @escaping @Sendable (RecordGate?) async throws -> SentBody
     ) async throws -> SentBody {
         guard leavesRecord else { return try await send(nil) }
         try await reporter.reportRecord()
@@ -33,36 +33,36 @@ extension HTTPUpload {
                 while let result = try await group.next() { if let result { return result } }
                 throw CancellationError()
             }
-            if isSuccess(sent.answer) {
+            if isSuccess(sent.endpointResponse) {
                 // The server may respond before it has received the last bytes.
                 if !gate.isOpen { try await open(gate) }
-            } else if gate.isOpen, !Self.statusesOfGateways.contains(sent.answer.status) {
+            } else if gate.isOpen, !Self.gatewayStatuses.contains(sent.endpointResponse.status) {
                 try await reporter.reportNoRecord()
             }
             return sent
         } catch {
-            let neverArrived = [.connectionRefused, .hostNotFound].contains((error as? TransferError)?.code)
+            let cannotHaveArrived = [.connectionRefused, .hostNotFound].contains((error as? TransferError)?.code)
             // Without its last bytes, the request is incomplete. The error of the request matters more than an error of the report.
-            if gate.isOpen, neverArrived || !position.state.withLock(\.isWhole) { try? await reporter.reportNoRecord() }
+            if gate.isOpen, cannotHaveArrived || !bodyProgress.state.withLock(\.isWhole) { try? await reporter.reportNoRecord() }
             throw error
         }
     }
 
     /// The statuses of a gateway that got no valid response from the server (RFC 9110, sections 15.6.3 and 15.6.5).
-    private static let statusesOfGateways = [502, 504]
+    private static let gatewayStatuses = [502, 504]
 
-    /// Reports that the request must not be repeated while its outcome is unknown, and then lets the gate pass the last bytes.
+    /// Reports that the request must not be repeated while its outcome is unknown, and then opens the gate for the last bytes.
     private func open(_ gate: RecordGate) async throws {
         try await reporter.reportRecord(mayRepeat: false)
         gate.open()
     }
 }
 
-/// Holds back the last bytes of a request's body until the queue has stored that the server may create a record.
+/// Holds back the last bytes of a request's body until the queue has stored that the request must not be repeated while its outcome is unknown.
 final class RecordGate: Sendable {
     /// The number of bytes to hold back. A shorter body waits as a whole.
     private static let tail: Int64 = 64 * 1024
-    /// The delay before the engine asks the gate again.
+    /// The delay after which the engine calls the gate again.
     private static let retryDelay = Duration.milliseconds(2)
 
     /// `room` is the number of bytes that may still be sent before the gate opens.
@@ -88,11 +88,11 @@ final class RecordGate: Sendable {
         return false
     }
 
-    /// Returns the number of bytes of the body that may be sent now, at most `limit`.
+    /// Returns the allowance for the next bytes of the body, at most `limit` bytes.
     ///
     /// If the client sends a body again from its first byte, the gate holds back more bytes than necessary.
     ///
-    /// - Parameter allowance: Returns the number of bytes that the rate limits allow, at most the given number.
+    /// - Parameter allowance: Returns the allowance of the rate limits, at most the given number of bytes.
     func allowance(upTo limit: Int, _ allowance: (Int) -> Allowance) -> Allowance {
         let (room, isOpen) = state.withLock { $0 }
         guard !isOpen else { return allowance(limit) }

@@ -33,7 +33,7 @@ struct HTTPUpload {
     }
 
     var isForm: Bool { server.upload == .form }
-    /// Whether the server may create a record for each request, for example an entry in a database. If so, a repeated request may create a
+    /// Whether the server may create a record for each request, for example a row in a database. If so, a repeated request may create a
     /// second record, unlike a `PUT`.
     var leavesRecord: Bool { server.upload != .put }
     /// The method of a request whose content is the file.
@@ -74,13 +74,14 @@ struct HTTPUpload {
         if isForm {
             let additionalFiles = try await FormFiles(server.options, for: source, names).open(on: disks)
             let form = form(file, size, with: additionalFiles)
-            let answer = try await send(form, from: [file] + additionalFiles.map(\.reader))
-            return receipt(answer, size, source.growth)
+            let endpointResponse = try await send(form, from: [file] + additionalFiles.map(\.reader))
+            return receipt(endpointResponse, size, source.growth)
         }
-        let answer = try await sendContent(of: file, size, folder)
-        var receipt = try await verifiedReceipt(answer, file, size, canReadAgain: true)
+        let endpointResponse = try await sendContent(of: file, size, folder)
+        var receipt = try await verifiedReceipt(endpointResponse, file, size, canReadAgain: true)
         if source.growth != nil, server.client.quirks.requiresLength(server.origin) {
-            receipt.warnings.append("The server \(server.origin) requires the length of a stream, so it was sent after its end.")
+            receipt.warnings.append(
+                "The server \(server.origin) requires the length of a stream, so the stream was sent once it had ended.")
         }
         return receipt
     }
@@ -90,25 +91,26 @@ struct HTTPUpload {
     ///
     /// - Parameter canReadAgain: Whether the source still has all bytes.
     func verifiedReceipt(
-        _ answer: EndpointResponse, _ file: FileReader, _ size: Int64, canReadAgain: Bool
+        _ endpointResponse: EndpointResponse, _ file: FileReader, _ size: Int64, canReadAgain: Bool
     ) async throws -> TransferReceipt {
         // A checksum in the response to a POST can belong to the created record instead of the content, and a POST must not be sent again.
-        guard !leavesRecord else { return receipt(answer, size, file.source.growth) }
+        guard !leavesRecord else { return receipt(endpointResponse, size, file.source.growth) }
         let (checksum, warnings) = try await UploadVerification(
             server: server, url: url, file: file, size: size, verification: attempt.options.verification, canReadAgain: canReadAgain,
             threads: disks.threads(for: file.source), reporter: reporter
-        ).verify(answer)
-        var receipt = receipt(answer, size, file.source.growth)
+        ).verify(endpointResponse)
+        var receipt = receipt(endpointResponse, size, file.source.growth)
         (receipt.checksum, receipt.warnings) = (checksum?.text, warnings)
         return receipt
     }
 
     /// Reports that the server has the whole file or form, and returns its receipt.
-    func receipt(_ answer: EndpointResponse, _ size: Int64, _ growth: SourceGrowth? = nil) -> TransferReceipt {
+    func receipt(_ endpointResponse: EndpointResponse, _ size: Int64, _ growth: SourceGrowth? = nil) -> TransferReceipt {
         growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
         return TransferReceipt(
-            bytes: size, remoteURL: uploadedURL(answer), serverResponse: answer.forReceipt(upTo: server.options.responseLimit))
+            bytes: size, remoteURL: uploadedURL(endpointResponse),
+            serverResponse: endpointResponse.forReceipt(upTo: server.options.responseLimit))
     }
 
     /// Whether the upload ends with a comparison of the content. The source must then keep the content.
@@ -122,7 +124,7 @@ struct HTTPUpload {
         return successes > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
     }
 
-    /// Waits until the source is complete, and returns its size. The request must contain the size before the first byte of the file.
+    /// Waits until the source is complete, and returns its size, which the request must contain before the first byte of the file.
     private func completeSize(_ source: UploadSource) async throws -> Int64 {
         guard let growth = source.growth else { return source.size }
         try await growth.waitUntilComplete()
@@ -150,10 +152,10 @@ struct HTTPUpload {
     /// - Parameter files: The files from which the form is read.
     /// - Throws: A ``TransferError`` if the server does not have the whole form, or if a file has changed; or `CancellationError`.
     func send(_ form: FormBody, from files: [FileReader]) async throws -> EndpointResponse {
-        let position = Position()
-        let sent = try await recording(form.body.length ?? form.size, position) { gate in
+        let bodyProgress = BodyProgress()
+        let sent = try await sendReportingRecord(form.body.length ?? form.size, bodyProgress) { gate in
             try await send(
-                "POST", ["Content-Type": form.contentType], form.body, form.size, position, gate, contentBytes: form.contentBytes)
+                "POST", ["Content-Type": form.contentType], form.body, form.size, bodyProgress, gate, contentBytes: form.contentBytes)
         }
         return try await complete(sent, from: files) { $0.uploadFailure(isGivenURL: server.givenURL != nil) }
     }
@@ -165,66 +167,68 @@ struct HTTPUpload {
     private func sendContent(
         of file: FileReader, _ size: Int64, _ folder: FolderCreation.Outcome
     ) async throws -> EndpointResponse {
-        // The first request, and its repetition after the folders were created again, share one position, so that repeated bytes count as
+        // The first request, and its repetition after the folders were created again, share one progress, so that repeated bytes count as
         // activity.
-        let position = Position()
+        let bodyProgress = BodyProgress()
         func send() async throws -> SentBody {
-            try await recording(size, position) { gate in
-                try await self.send(method, fileHeaders, .file(file, offset: 0, length: size), size, position, gate) { $0 }
+            try await sendReportingRecord(size, bodyProgress) { gate in
+                try await self.send(method, fileHeaders, .file(file, offset: 0, length: size), size, bodyProgress, gate) { $0 }
             }
         }
         var (sent, folder) = (try await send(), folder)
-        if !isSuccess(sent.answer), let state = try await createFoldersAgain(after: sent.answer) {
-            if canStoreNow(sent.answer, in: state) { sent = try await send() }
+        if !isSuccess(sent.endpointResponse), let state = try await createFoldersAgain(after: sent.endpointResponse) {
+            if canStoreNow(sent.endpointResponse, in: state) { sent = try await send() }
             folder = state
         }
         return try await complete(sent, from: [file]) { [folder] in failure($0, folder) }
     }
 
     /// A response, and the length of the request's body in bytes.
-    typealias SentBody = (answer: EndpointResponse, length: Int64)
+    typealias SentBody = (endpointResponse: EndpointResponse, length: Int64)
 
     /// The progress of all requests with the same body: the furthest position, in bytes of content, that any of them reached, and the number of
     /// bytes of the body that the connection of the last request accepted.
-    final class Position: Sendable {
+    final class BodyProgress: Sendable {
         /// `isWhole` is true once a connection has accepted the whole body.
         let state = Locked((furthest: Int64(0), accepted: Int64(0), isWhole: false))
     }
 
-    /// Returns the response if the server has the whole body, and the files from which it was read have not changed.
+    /// Returns the response if the server has the whole body, and the files in the body have not changed.
     private func complete(
         _ sent: SentBody, from files: [FileReader], _ failure: (EndpointResponse) -> TransferError
     ) async throws -> EndpointResponse {
-        guard isSuccess(sent.answer) else { throw failure(sent.answer) }
+        guard isSuccess(sent.endpointResponse) else { throw failure(sent.endpointResponse) }
         // If the server responded before all bytes were sent, it does not have the whole file.
-        let accepted = sent.answer.response.sent.accepted
-        guard accepted == sent.length else { throw sent.answer.earlySuccess(after: accepted, of: sent.length, recordEarlySuccess()) }
+        let accepted = sent.endpointResponse.response.sent.accepted
+        guard accepted == sent.length else {
+            throw sent.endpointResponse.earlySuccess(after: accepted, of: sent.length, recordEarlySuccess())
+        }
         for file in files { try await file.verifyUnchanged() }
-        return sent.answer
+        return sent.endpointResponse
     }
 
     /// Sends the whole body in one request.
     ///
     /// - Parameters:
     ///   - size: The number of bytes of the body that the progress includes.
-    ///   - position: The progress of all requests with the same body.
-    ///   - gate: Holds back the last bytes of the body; nil to send all of it.
-    ///   - contentBytes: Returns how many of the first bytes of the body, given their number, the progress includes.
+    ///   - bodyProgress: The progress of all requests with the same body.
+    ///   - gate: Holds back the last bytes of the body; nil to hold back none.
+    ///   - contentBytes: Converts a number of bytes from the start of the body to the number of those bytes that the progress includes.
     private func send(
-        _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, _ position: Position, _ gate: RecordGate?,
+        _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, _ bodyProgress: BodyProgress, _ gate: RecordGate?,
         contentBytes: @escaping @Sendable (Int64) -> Int64
     ) async throws -> SentBody {
         let reporter = reporter
         let length = body.length ?? size
-        if length == 0 { position.state.withLock { $0.isWhole = true } }
-        let answer = try await server.send(
+        if length == 0 { bodyProgress.state.withLock { $0.isWhole = true } }
+        let endpointResponse = try await server.send(
             method, to: url, headers: headers, body: body,
             // A server that rejects the content may close the connection before its response is read, so later attempts always send Expect.
             expectsContinue: length > (attempt.number > 1 ? 0 : Self.maximumSizeWithoutExpect),
             pacing: { gate?.allowance(upTo: $0, reporter.allowance) ?? reporter.allowance(upTo: $0) },
             progress: { accepted in
                 let content = min(contentBytes(accepted), size)
-                let (furthest, isRepeated) = position.state.withLock { position in
+                let (furthest, isRepeated) = bodyProgress.state.withLock { position in
                     // After a redirect or a new request, the body is sent again from its first byte.
                     let isRepeated = position.accepted != accepted && content <= position.furthest && accepted < length
                     position = (max(position.furthest, content), accepted, position.isWhole || accepted == length)
@@ -235,18 +239,18 @@ struct HTTPUpload {
                 reporter.report(sent: furthest, confirmed: 0)
                 if accepted == length, length > Self.quickContent { reporter.reportWaiting() }
             })
-        return (answer, length)
+        return (endpointResponse, length)
     }
 
     /// Returns whether a response means that the file has arrived, provided that the whole request was sent.
-    func isSuccess(_ answer: EndpointResponse) -> Bool {
-        (200..<300).contains(answer.status) || (leavesRecord && answer.status == 303)
-            || server.options.acceptedStatuses.contains(answer.status)
+    func isSuccess(_ endpointResponse: EndpointResponse) -> Bool {
+        (200..<300).contains(endpointResponse.status) || (leavesRecord && endpointResponse.status == 303)
+            || server.options.acceptedStatuses.contains(endpointResponse.status)
     }
 
     /// The URL of the uploaded file, without its query: the URL of the `PUT`, or the `Location` in the response to a `POST`. Nil if the URL
     /// is unknown or repeats a secret.
-    private func uploadedURL(_ answer: EndpointResponse) -> String? {
-        answer.shown(leavesRecord ? answer.response.location?.absoluteString : answer.response.effectiveURL)
+    private func uploadedURL(_ endpointResponse: EndpointResponse) -> String? {
+        endpointResponse.shown(leavesRecord ? endpointResponse.response.location?.absoluteString : endpointResponse.response.effectiveURL)
     }
 }

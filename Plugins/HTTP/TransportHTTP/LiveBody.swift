@@ -26,7 +26,7 @@ final class LiveBody: Sendable {
     }
 
     /// The number of bytes to read from the file in one call.
-    private static let chunkSize = 256 * 1024
+    private static let readSize = 256 * 1024
     /// The minimum number of bytes that the connection accepts between two releases. Until the first release, a failed request can be repeated.
     private static let releaseInterval: Int64 = 4 << 20
 
@@ -46,7 +46,7 @@ final class LiveBody: Sendable {
 
     /// Starts the body of the next request. Ends the body of the request before it.
     func start() -> HTTPBody {
-        let stream = HTTPBodyStream(capacity: Self.chunkSize)
+        let stream = HTTPBodyStream(capacity: Self.readSize)
         // Checked under the same lock as the reset of `accepted`. Otherwise, `release()` could release bytes of the previous request after
         // the check.
         let canStart = state.withLock { state in
@@ -63,7 +63,7 @@ final class LiveBody: Sendable {
         return .stream(stream, length: growth.length)
     }
 
-    /// Ensures that the body can start again: releases no bytes until ``start()``.
+    /// Ensures that the body can restart: releases no bytes until the next ``start()``.
     ///
     /// - Returns: False if the first bytes are already released.
     func reserveRestart() -> Bool {
@@ -86,7 +86,7 @@ final class LiveBody: Sendable {
     }
 
     /// Releases the bytes that the connection accepted, if they are at least ``releaseInterval`` more than before. From then on, the body
-    /// can't start again.
+    /// can't restart.
     ///
     /// - Returns: The number of released bytes; nil if this call released none.
     func release() -> Int64? {
@@ -97,15 +97,16 @@ final class LiveBody: Sendable {
         }
     }
 
-    /// Passes the source's bytes to a stream until the source is complete. Then ends the stream, or fails it with the error.
+    /// Passes the source's bytes to a stream until the source is complete, and then ends the stream. After an error, fails the stream with the
+    /// error.
     private func copy(to stream: HTTPBodyStream, canStart: Bool) async {
         do {
             guard canStart else { throw lost("The server requested the stream from its first byte again.") }
             var offset: Int64 = 0
             while let end = try await end(after: offset) {
-                let chunk = try await read(offset..<min(end, offset + Int64(Self.chunkSize)))
-                try await stream.write(chunk)
-                offset += Int64(chunk.count)
+                let bytes = try await read(offset..<min(end, offset + Int64(Self.readSize)))
+                try await stream.write(bytes)
+                offset += Int64(bytes.count)
             }
             stream.finish()
         } catch {

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Media types (RFC 6838) by file extension.
+/// Media types (RFC 6838) by file name extension.
 enum MediaType {
     /// The type for unknown extensions (RFC 2046, section 4.5.1).
     static let unknown = "application/octet-stream"

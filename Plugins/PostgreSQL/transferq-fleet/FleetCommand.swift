@@ -21,7 +21,7 @@ struct FleetCommand: ParsableCommand {
         case status, members, evict
     }
 
-    /// The JSON object of `init`.
+    /// The JSON object that `init` prints.
     private struct SetupOutput: Encodable {
         /// `created`, `migrated` or `current`.
         var result: String
@@ -31,7 +31,7 @@ struct FleetCommand: ParsableCommand {
         var version: Int64
     }
 
-    /// The JSON object of `evict`.
+    /// The JSON object that `evict` prints.
     private struct RemovalOutput: Encodable {
         var result = "removed"
         var member: String

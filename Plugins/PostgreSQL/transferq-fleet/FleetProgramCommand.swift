@@ -35,7 +35,7 @@ struct FleetProgramCommand: ParsableCommand {
         }
     }
 
-    /// Runs one of these commands on a fleet.
+    /// Runs a command that manages a fleet.
     ///
     /// - Parameter arguments: The command with its arguments, without `--fleet` and `--place`.
     /// - Returns: The exit status.

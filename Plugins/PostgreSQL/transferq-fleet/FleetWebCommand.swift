@@ -6,7 +6,7 @@ import TransferFleet
 import TransferKit
 import TransferWeb
 
-/// Serves the web page of a fleet.
+/// Serves a web page and an HTTP interface for a fleet.
 struct FleetWebCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "web", abstract: "Serves a page and an HTTP interface for the fleet.",
@@ -34,7 +34,7 @@ struct FleetWebCommand: ParsableCommand {
         let fleet = try Fleet(
             url, place: fleetOptions.place, sharedFolders: fleetOptions.sharedFolders,
             transports: RegisteredTransports.builtIn.all.map(\.transport))
-        // Fail early if the URL is wrong. Later, the web page shows that the database is unreachable.
+        // Fail early if the URL is wrong. After the start, the web page would only show that the database is unreachable.
         let identity = try await fleet.identity()
         // The tokens for one fleet must not give access to another fleet.
         let folder = store.map { FilePath($0) } ?? Storage.xdgStateFolder(of: "transferq-fleet").appending(identity)

@@ -9,7 +9,7 @@ import TransferKit
 /// The options of a member.
 struct MemberOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The storage folder of the member.", valueName: "dir")) var store: String?
-    @Option(help: "Concurrent sessions.") var slots = 1
+    @Option(help: "The maximum number of concurrent sessions.") var slots = 1
     @Option(help: "The member's name (default: this host's name).") var name: String?
     @Option(parsing: .singleValue, help: "A label that --place can name; repeatable.") var label: [String] = []
     @Flag(name: .shortAndLong, help: "Log more.") var verbose = false
@@ -27,7 +27,7 @@ struct MemberOptions: ParsableArguments {
         (Storage.variable("TRANSFERQ_STORE") ?? Storage.xdgStateFolder(of: "transferq-member")).absolute
     }
 
-    /// The arguments with these values, for the agent's process.
+    /// The command-line arguments with these values, for the background process.
     var arguments: [String] {
         ["--store", folder.string, "--slots", "\(slots)"] + (name.map { ["--name", $0] } ?? []) + label.flatMap { ["--label", $0] }
             + (verbose ? ["--verbose"] : [])

@@ -19,15 +19,15 @@ enum TransferQFleet {
     }
 
     private static func run(_ arguments: [String], _ program: CommandLineProgram) async throws -> Int32 {
-        let words = try FleetArguments(arguments)
-        guard let url = words.url else {
-            if let help = FleetProgramCommand.help(words.rest) { return FleetProgramCommand.show(help) }
+        let options = try FleetArguments(arguments)
+        guard let url = options.url else {
+            if let help = FleetProgramCommand.help(options.rest) { return FleetProgramCommand.show(help) }
             throw QueueError(.invalidRequest, "The fleet is missing. Use --fleet URL, or set TRANSFERQ_FLEET.")
         }
-        let command = CommandLineProgram.beginningWithCommand(words.rest)
+        let command = CommandLineProgram.beginningWithCommand(options.rest)
         switch (command.first, command.dropFirst().first) {
         case ("fleet", _), ("web", _), ("agent", "run"), ("agent", "start"):
-            return try await FleetProgramCommand.run(command, at: url, words, program)
+            return try await FleetProgramCommand.run(command, at: url, options, program)
         case ("agent", "stop"), ("agent", "status"):
             // The member responds on the socket in its storage folder.
             let hasFolder = command.contains { $0 == "--store" || $0.hasPrefix("--store=") }
@@ -37,8 +37,8 @@ enum TransferQFleet {
         default: break
         }
         let fleet = try Fleet(
-            url, place: words.place, sharedFolders: words.sharedFolders, transports: RegisteredTransports.builtIn.all.map(\.transport))
-        let status = await program.run(words.rest, on: fleet)
+            url, place: options.place, sharedFolders: options.sharedFolders, transports: RegisteredTransports.builtIn.all.map(\.transport))
+        let status = await program.run(options.rest, on: fleet)
         await fleet.close()
         return status
     }
@@ -51,7 +51,7 @@ extension QueueError {
     }
 }
 
-/// The options of all commands on a fleet, `--fleet` and `--place`, separated from the other arguments.
+/// The options `--fleet` and `--place`, which all commands on a fleet accept, separated from the other arguments.
 struct FleetArguments {
     /// The value of `--fleet`; nil without this option.
     private(set) var option: String?
@@ -72,7 +72,7 @@ struct FleetArguments {
 
     /// Separates the options from the other arguments, up to the argument `--`.
     ///
-    /// - Throws: `QueueError` with the code `invalidRequest` if an option has no value, or an invalid one.
+    /// - Throws: `QueueError` with the code `invalidRequest` if an option has no value, or an invalid value.
     init(_ arguments: [String]) throws(QueueError) {
         variable = ProcessInfo.processInfo.environment["TRANSFERQ_FLEET"].flatMap { $0.isEmpty ? nil : $0 }
         var words = arguments[...]

@@ -17,7 +17,7 @@ extension FileDescriptor {
 
     /// Sets the permissions of an open file.
     ///
-    /// - Returns: Whether the system allowed it.
+    /// - Returns: Whether the system allowed the change.
     func change(mode: UInt32) -> Bool {
         fchmod(rawValue, mode_t(mode & Self.copiedBits)) == 0
     }
@@ -28,12 +28,12 @@ extension FileDescriptor {
     /// Sets the permissions of a complete part file, and also lets the owner read and write it. If this process is killed, the next attempt
     /// can then open the file.
     ///
-    /// - Returns: Whether the system allowed it.
-    func changePart(mode: UInt32) -> Bool { change(mode: mode | Self.ownerBits) }
+    /// - Returns: Whether the system allowed the change.
+    func changePartFile(mode: UInt32) -> Bool { change(mode: mode | Self.ownerBits) }
 
-    /// Removes the owner's permissions that ``changePart(mode:)`` added. Does not change a file whose permissions were changed since then.
+    /// Removes the owner's permissions that ``changePartFile(mode:)`` added. Does not change a file whose permissions have changed since then.
     ///
-    /// - Parameter mode: The same value as for ``changePart(mode:)``.
+    /// - Parameter mode: The same value as for ``changePartFile(mode:)``.
     /// - Returns: Whether the system allowed the change, or no change was needed.
     func removeAddedPermissions(mode: UInt32) -> Bool {
         let final = mode & Self.copiedBits

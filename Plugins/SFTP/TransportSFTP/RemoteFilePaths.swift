@@ -30,7 +30,7 @@ struct RemoteFilePaths: Sendable {
     /// atomic.
     ///
     /// - Throws: A `TransferError` if the ID can't be part of a file name.
-    func part(of transferID: String) throws(TransferError) -> [UInt8] {
+    func partFile(of transferID: String) throws(TransferError) -> [UInt8] {
         guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
             throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a file name.")
         }

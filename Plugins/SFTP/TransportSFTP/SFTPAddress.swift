@@ -1,7 +1,7 @@
 import Foundation
 package import TransferCore
 
-/// An endpoint's address, split into its parts: `sftp://user@host:port/folder/`.
+/// An endpoint's address, split into its components: `sftp://user@host:port/folder/`.
 ///
 /// The folder is absolute on the server. A folder that begins with `/~/` is relative to the account's start folder: the folder in which the
 /// server starts an SFTP session, usually the home folder.

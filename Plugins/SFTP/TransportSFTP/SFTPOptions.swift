@@ -22,11 +22,11 @@ public struct SFTPOptions: Hashable, Sendable {
 
     /// The SSH agent to use. The transport tries the agent's keys before the files in ``SFTPOptions/identities``.
     public enum Agent: Hashable, Sendable {
-        /// The agent with the socket in `SSH_AUTH_SOCK`, if set.
+        /// The agent whose socket path is in `SSH_AUTH_SOCK`, if set.
         case environment
         /// No agent.
         case none
-        /// The agent with the socket at this path.
+        /// The agent whose socket is at this path.
         case socket(String)
     }
 
@@ -55,8 +55,9 @@ public struct SFTPOptions: Hashable, Sendable {
     public var parallelThreshold: Int64
 
     /// A shell command that connects to the server, such as `ssh -W %h:%p jump.example.com`; nil to connect without a command. The
-    /// transport sends its bytes to the command's standard input, and reads the server's bytes from its standard output. It replaces `%h`,
-    /// `%p` and `%r` with the host, the port and the user (ssh_config(5), "ProxyCommand"). It can't be combined with ``network``.
+    /// transport sends its bytes to the command's standard input, and reads the server's bytes from the command's standard output. The
+    /// transport replaces `%h`, `%p` and `%r` with the host, the port and the user (ssh_config(5), "ProxyCommand"). This option can't be
+    /// combined with ``network``.
     public var proxyCommand: String?
 
     /// The network options: proxy, interface and kind of IP address.
@@ -64,7 +65,7 @@ public struct SFTPOptions: Hashable, Sendable {
 
     /// Whether an uploaded file gets the modification time of its source. With the overwrite policies `different` and `newer`, an uploaded
     /// file always gets this time. Streams have no modification time. A downloaded file gets the modification time that the server reports,
-    /// whatever this option is.
+    /// regardless of this option.
     public var keepTimes: Bool
 
     /// Whether a file gets the permissions of its source, except setuid, setgid and sticky bits. If the server or the system refuses them, the

@@ -25,7 +25,7 @@ public import TransportSupport
 /// A transport value is only a configuration. Each queue creates an instance with its own connections (``makeInstance()``), so several
 /// queues can use one value. The instances share the threads that read and write files.
 public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding, FileNaming {
-    /// `sftp`
+    /// The ID of this transport, `sftp`.
     public let id: TransportID = .sftp
 
     /// The initial number of small files in flight. The number is high because each file waits for several responses, and all files share a
@@ -132,26 +132,26 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        let remainingPart = RemainingPart(of: attempt)
+        let remainingPartFile = RemainingPartFile(of: attempt)
         do {
-            let receipt = try await transfer(attempt, leaving: remainingPart, reporting: reporter)
+            let receipt = try await transfer(attempt, leaving: remainingPartFile, reporting: reporter)
             failures.forget(attempt)
             return receipt
         } catch let failure as UnexplainedFailure {
-            throw remainingPart.named(in: failures.error(for: failure, of: attempt))
+            throw remainingPartFile.addingLocation(to: failures.error(for: failure, of: attempt))
         } catch {
             failures.forget(attempt)
-            if error is CancellationError, let location = remainingPart.location { reporter.reportRemainingPart(location) }
-            throw remainingPart.named(in: error)
+            if error is CancellationError, let location = remainingPartFile.location { reporter.reportRemainingPartFile(location) }
+            throw remainingPartFile.addingLocation(to: error)
         }
     }
 
     private func transfer(
-        _ attempt: FileAttempt, leaving remainingPart: RemainingPart, reporting reporter: AttemptReporter
+        _ attempt: FileAttempt, leaving remainingPartFile: RemainingPartFile, reporting reporter: AttemptReporter
     ) async throws -> TransferReceipt {
         try Self.validate(attempt.options)
         let server = try SFTPServer(attempt.endpoint)
-        let others = ConnectionLender(
+        let lender = ConnectionLender(
             prepare: { [pool] count in
                 await pool.prepare(
                     count, to: attempt.endpoint, atMost: server.options.maxConnections, credentials: attempt.credentials,
@@ -171,7 +171,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             let file = try await FileReader.open(source, on: threads)
             return try await use(attempt, server, reporter) { connection, features in
                 try await SFTPUpload(
-                    attempt, server, over: connection, features, others: others, from: file, on: threads, leaving: remainingPart,
+                    attempt, server, over: connection, features, lender: lender, from: file, on: threads, leaving: remainingPartFile,
                     reporting: reporter
                 ).run()
             }
@@ -181,7 +181,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             let threads = disks.threads(for: destination)
             return try await use(attempt, server, reporter) { connection, features in
                 try await SFTPDownload(
-                    attempt, server, over: connection, features, others: others, on: threads, reporting: reporter
+                    attempt, server, over: connection, features, lender: lender, on: threads, reporting: reporter
                 ).run()
             }
         }
@@ -264,7 +264,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         try await pool.use(endpoint, atMost: server.options.maxConnections, credentials: credentials, logger: Self.logger) { connection in
             let client = connection.client
             do {
-                for part in [stored.otherPart, stored.part].compactMap(\.self) { try await client.removeIfThere([UInt8](part)) }
+                for path in [stored.otherPart, stored.part].compactMap(\.self) { try await client.removeIfPresent([UInt8](path)) }
             } catch let failure as StatusFailure {
                 throw failure.transferError("the part file of an upload", .upload, at: client.serverName)
             }

@@ -4,13 +4,14 @@ import TransferCore
 
 /// Caches the features, quirks and interrupted uploads of servers in memory, for the lifetime of the transport.
 final class ServerProfileCache: Sendable {
-    /// How long the cache keeps a server's reported features, its version of the IETF's protocol, and whether trailers arrive at it.
+    /// How long the cache keeps a server's reported features, the server's version of the IETF protocol, and the result of a trial with
+    /// trailers.
     static let lifetime = Duration.seconds(24 * 60 * 60)
     /// The maximum number of interrupted uploads in the cache. At the limit, the cache drops all of them, and they no longer count as
     /// interrupted.
     private static let maximumInterruptedRequests = 1_000
-    /// The maximum number of addresses in the cache. There is one for each endpoint and each creation URL. At the limit, the cache drops
-    /// all entries, and the transport requests the information again.
+    /// The maximum number of addresses for which the cache keeps one kind of information. The addresses are endpoint addresses and creation
+    /// URLs. At the limit, the cache drops this information for all addresses, and the transport obtains it again.
     private static let maximumAddresses = 1_000
 
     /// The deviations of one endpoint from the protocol, as observed in its responses.
@@ -52,13 +53,13 @@ final class ServerProfileCache: Sendable {
 
     /// Returns the server's features from the cache. If they are missing or expired, sends one request for all waiting callers.
     ///
-    /// - Parameter ask: Requests the features. Also returns how long they are valid; nil not to cache them.
+    /// - Parameter request: Requests the features. Also returns how long they are valid; nil not to cache them.
     func features(
-        of address: String, asking ask: @escaping @Sendable () async throws -> (TUSFeatures, lifetime: Duration?)
+        of address: String, requesting request: @escaping @Sendable () async throws -> (TUSFeatures, lifetime: Duration?)
     ) async throws -> TUSFeatures {
         if let known = state.withLock({ $0.features[address] }), known.until > now() { return known.value }
         return try await featureRequests.value(for: address) {
-            let (features, lifetime) = try await ask()
+            let (features, lifetime) = try await request()
             if let lifetime { self.store(features, of: address, for: lifetime) }
             return features
         }
@@ -93,12 +94,12 @@ final class ServerProfileCache: Sendable {
         }
     }
 
-    /// The endpoint's version of the IETF's protocol; nil if it is unknown.
+    /// The endpoint's version of the IETF protocol; nil if it is unknown.
     func dialect(of address: String) -> KnownDialect? {
         state.withLock { $0.dialects[address] }.flatMap { $0.until > now() ? $0.value : nil }
     }
 
-    /// Stores an endpoint's version of the IETF's protocol for a day.
+    /// Stores an endpoint's version of the IETF protocol for a day.
     func store(_ dialect: KnownDialect, of address: String) {
         let until = now() + Self.lifetime
         state.withLock { state in
@@ -107,7 +108,7 @@ final class ServerProfileCache: Sendable {
         }
     }
 
-    /// Removes the version of the IETF's protocol of a server that now speaks tus instead.
+    /// Removes the version of the IETF protocol of a server that now speaks tus instead.
     func forgetDialect(of address: String) { state.withLock { _ = $0.dialects.removeValue(forKey: address) } }
 
     /// The known quirks of an endpoint.
@@ -131,7 +132,7 @@ final class ServerProfileCache: Sendable {
         }
     }
 
-    /// Notes that the server refused a connection after the upload's request was interrupted.
+    /// Records that the server refused a connection after the upload's request was interrupted.
     func recordOutage(of upload: String) {
         state.withLock { $0.interruptedRequests[upload]?.wasFollowedByOutage = true }
     }

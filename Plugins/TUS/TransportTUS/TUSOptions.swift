@@ -38,7 +38,7 @@ public struct TUSOptions: Hashable, Sendable {
     /// The protocol to use.
     public var dialect: UploadDialect
 
-    /// The method of the request that creates an upload with the IETF's protocol.
+    /// The method of the request that creates an upload with the IETF protocol.
     public var creationMethod: CreationMethod
 
     /// The options for all requests.
@@ -46,7 +46,7 @@ public struct TUSOptions: Hashable, Sendable {
 
     /// A protocol for resumable uploads, for ``TUSOptions/dialect``.
     public enum UploadDialect: String, CaseIterable, Hashable, Sendable {
-        /// tus 1.0.0 if the server supports it. Otherwise the IETF's protocol if the server announces it, or if the server rejects the creation of a
+        /// tus 1.0.0 if the server supports it. Otherwise the IETF protocol if the server announces it, or if the server rejects the creation of a
         /// tus upload.
         case auto
         /// Only tus 1.0.0.
@@ -134,10 +134,10 @@ public struct TUSOptions: Hashable, Sendable {
                 nil: "the rest of the file"),
             Setting(
                 "creationMethod", \.creationMethod, .choice,
-                "`POST`, `PUT` or `PATCH`: the method of the request that creates an upload with the IETF's protocol"),
+                "`POST`, `PUT` or `PATCH`: the method of the request that creates an upload with the IETF protocol"),
             Setting(
                 "dialect", \.dialect, .choice,
-                "`auto` for tus if the server supports it and otherwise the IETF's protocol, `tus` or `ietf` for only this protocol"),
+                "`auto` for tus if the server supports it and otherwise the IETF protocol, `tus` or `ietf` for only this protocol"),
             Setting(
                 "extensions", \.extensions, .extensions,
                 "the extensions to use, separated by commas, whatever the server lists; `none` for only the core protocol and the creation of uploads",

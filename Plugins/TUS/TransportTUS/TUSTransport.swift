@@ -4,10 +4,10 @@ public import TransferCore
 public import TransportSupport
 
 /// Uploads files to tus 1.0.0 servers (https://tus.io/protocols/resumable-upload), with the extensions that the server offers, and to servers of the
-/// IETF's successor of tus, *Resumable Uploads for HTTP* (draft-ietf-httpbis-resumable-upload). ``TUSOptions/dialect`` selects the protocol; the
-/// article <doc:ResumableUploads> explains the IETF's protocol. The following describes tus.
+/// IETF's successor to tus, *Resumable Uploads for HTTP* (draft-ietf-httpbis-resumable-upload). ``TUSOptions/dialect`` selects the protocol; the
+/// article <doc:ResumableUploads> explains the IETF protocol. The following describes tus.
 ///
-/// An interrupted upload resumes at the server's offset. Bytes count as confirmed only after the server has reported them. A growing source
+/// An interrupted upload resumes from the server's offset. Bytes count as confirmed only after the server has reported them. A growing source
 /// is sent while it grows if its length is known, or if the server supports *creation-defer-length*. Otherwise, the upload starts when the
 /// source is complete. Create endpoints with `Endpoint.tus` and ``TUSOptions``.
 ///
@@ -17,8 +17,8 @@ public import TransportSupport
 ///
 /// ## Failed PATCH requests
 ///
-/// After a failed `PATCH` that may have reached the server, the transport requests the server's offset with `HEAD`. If the server asks to
-/// back off (429 or 503 with `Retry-After`), a later attempt sends the `HEAD` instead. If the server has all bytes, the upload is complete.
+/// After a failed `PATCH` that may have reached the server, the transport requests the server's offset with `HEAD`. If the server asks the
+/// client to back off (429 or 503 with `Retry-After`), a later attempt sends the `HEAD` instead. If the server has all bytes, the upload is complete.
 /// Otherwise the attempt fails, and a later attempt starts with `HEAD`. In the following cases, however, the same attempt continues
 /// immediately from the server's offset:
 ///
@@ -156,7 +156,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ) {
         self.init(
             resources: TransportResources(
-                client: ClientResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .tus, reuse: reuse) }),
+                client: ClientResources(disks: disks, hook: headers.map { HeaderHookCaller($0, reserved: .tus, reuse: reuse) }),
                 profiles: ServerProfileCache(now: now), dialect: dialect))
     }
 

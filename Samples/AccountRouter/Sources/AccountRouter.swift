@@ -4,7 +4,7 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// Sends files over three transports. The account of a session determines which endpoints it can use.
+/// Sends files over three transports. Each session uses the endpoints of its account.
 ///
 ///     AccountRouter TUS_URL SFTP_URL PUT_URL SSH_KEY KNOWN_HOSTS FOLDER
 @main
@@ -26,7 +26,7 @@ struct AccountRouter {
         try await queue.enqueue([
             upload("notes.txt", to: "studio"),  // SFTP, because of the rule for small files
             upload("stills.zip", to: "studio", tags: ["nightly"]),  // SFTP, because the delegate chooses it
-            upload("reel.mov", to: "studio"),  // tus, the first endpoint; SFTP if the tus server stops
+            upload("reel.mov", to: "studio"),  // tus, the first endpoint; SFTP if the tus server is unreachable
             upload("dailies.mov", to: "archive"),  // SFTP
             upload("poster.jpg", to: "website"),  // PUT
         ])
@@ -50,16 +50,17 @@ struct AccountRouter {
 
     static func saveAccounts(_ arguments: [String], in queue: TransferQueue) async throws {
         let (tus, sftp, put) = (arguments[0], arguments[1], arguments[2])
-        // By default, only servers in the user's and the system's known hosts files are trusted, and the keys of the SSH agent are tried.
+        // By default, the transport trusts only servers in the user's and the system's known hosts files, and tries the keys of the SSH agent.
+        // This sample uses only the given files.
         let ssh = SFTPOptions(identities: [arguments[3]], agent: .none, knownHosts: arguments[4])
 
-        // tus with SFTP as the fallback. A file that is partly at the tus server waits 2 s for that server, and then restarts at the SFTP server.
+        // tus with SFTP as the fallback. A partly sent file waits at least 2 s for the tus server, and then restarts at the SFTP server.
         // Without a rule, the endpoints are tried in this order.
         try await queue.save(
             Account(
                 "studio", endpoints: [.tus(tus), .sftp(sftp, options: ssh)], fallbackAfter: .seconds(2),
                 rules: [EndpointRule(direction: .upload, maximumSize: 100_000, prefer: [sftp])]))
-        // Only SFTP, with its own limits.
+        // Only SFTP, and at most two concurrent sessions.
         try await queue.save(Account("archive", endpoints: [.sftp(sftp, options: ssh)], maxConcurrentSessions: 2))
         // A `PUT` for each file.
         try await queue.save(Account("website", endpoints: [.http(put)]))
@@ -70,7 +71,7 @@ struct AccountRouter {
 actor NightlyChooser: TransferQueueDelegate {
     func queue(_ queue: TransferQueue, didReceive event: QueueEvent) {}
 
-    // Called if a session has several available endpoints. Nil leaves the choice to the account's order and rules.
+    // Called if a session has several available endpoints. Returning nil leaves the choice to the account's order and rules.
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint? {
         guard let status = try? await queue.status(of: session), status.tags.contains("nightly") else { return nil }
         return endpoints.first { $0.transport == .sftp }

@@ -2,7 +2,7 @@ import Foundation
 import TransferControl
 import TransferKit
 
-/// Passes files to the agent and exits. Follows them at a later launch.
+/// Passes files to the agent of `transferq` and exits. A later launch follows the uploads.
 ///
 ///     AgentClient STORE ACCOUNT FILE...    passes the files to the agent of the storage folder STORE
 ///     AgentClient STORE                    follows the files of earlier launches until they have arrived
@@ -14,7 +14,7 @@ struct AgentClient {
     static func main() async throws {
         let arguments = Array(CommandLine.arguments.dropFirst())
         guard arguments.count != 2, let folder = arguments.first else { return print("Usage: AgentClient STORE [ACCOUNT FILE...]") }
-        // Has the same methods as a queue in this process, and opens a connection for each call.
+        // This object has the same methods as a queue in this process. It opens a connection for each call.
         let agent = RemoteTransferQueue(folder: folder)
         do {
             if arguments.count > 2 {
@@ -24,12 +24,12 @@ struct AgentClient {
                 try await follow(agent)
             }
         } catch let error as QueueError where error.code == .ownerUnreachable {
-            print("No agent runs. Start it: transferq --store \(folder) agent start")
+            print("No agent is running. To start one: transferq --store \(folder) agent start")
         }
     }
 
     static func follow(_ agent: RemoteTransferQueue) async throws {
-        // Read the revision first. Then the events after it report every change that the list below does not contain.
+        // Read the revision first. The events after this revision then report every change that the list below does not contain.
         let revision = try await agent.status().revision
         let sessions = try await agent.sessions(in: .tag(tag))
         for session in sessions { print("\(session.name): \(session.state.rawValue)") }

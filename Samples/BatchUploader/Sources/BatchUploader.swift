@@ -9,7 +9,7 @@ import TransportTUS
 @main
 struct BatchUploader {
     static func main() async throws {
-        // The queue keeps its state in ~/.local/state/com.example.batch-uploader. Only one process at a time can open it.
+        // The queue keeps its state in ~/.local/state/com.example.batch-uploader. Only one process at a time can open this folder.
         let queue = try await TransferQueue(storage: .application("com.example.batch-uploader"), transports: [TUSTransport()])
         if CommandLine.arguments.count == 3 {
             try await add(filesIn: CommandLine.arguments[2], to: CommandLine.arguments[1], queue)
@@ -19,14 +19,14 @@ struct BatchUploader {
         let names = Dictionary(uniqueKeysWithValues: sessions.map { ($0.id, $0.name) })
         print("\(sessions.count) sessions, \(sessions.count { $0.state == .completed }) completed")
 
-        // A subscription begins here, so no event of the start is missed.
+        // The subscription begins here, before `start()`, so no event is missed.
         let events = queue.events
         try await queue.start()
         loop: for await event in events {
             let name = event.session.flatMap { names[$0] } ?? ""
             switch event.kind {
             case .progress(_, let figures):
-                // Nil while a size is unknown. The size of a file is always known.
+                // The fraction is nil while a size is unknown. The size of a local file is always known.
                 if let fraction = figures.fractionCompleted { print("\(name): \(Int(fraction * 100)) %") }
             case .completed: print("\(name) completed")
             case .failed(_, let error): print("\(name) failed: \(error.message)")
@@ -39,7 +39,7 @@ struct BatchUploader {
     }
 
     static func add(filesIn folder: String, to server: String, _ queue: TransferQueue) async throws {
-        // The queue stores the account. Saving it again replaces it.
+        // The queue stores the account. Saving an account with the same name replaces it.
         try await queue.save(Account("studio", endpoints: [.tus(server)]))
         let files = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
         let requests = try files.map { name in
@@ -50,7 +50,7 @@ struct BatchUploader {
             request.deduplicatesCompleted = true
             return request
         }
-        // One call stores all sessions, or none.
+        // This call stores all sessions, or none.
         try await queue.enqueue(requests)
     }
 }

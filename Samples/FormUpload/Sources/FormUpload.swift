@@ -2,12 +2,12 @@ import Foundation
 import TransferKit
 import TransportHTTP
 
-/// Posts a file and a note with one web form, and reads the server's response.
+/// Posts a file and a note in one web form, and reads the server's response.
 ///
 ///     FormUpload ADDRESS FILE    for example http+form://127.0.0.1:8080/upload
 @main
 struct FormUpload {
-    /// The response of this server. Yours has other fields.
+    /// The response of this sample's server. Your server's response has other fields.
     struct FormResponse: Decodable {
         struct File: Decodable {
             var field, name, type: String
@@ -23,7 +23,7 @@ struct FormUpload {
         guard arguments.count == 3 else { return print("Usage: FormUpload ADDRESS FILE") }
         let queue = try await TransferQueue(storage: .inMemory, transports: [HTTPTransport()])
 
-        // An interrupted form is posted again from the start. The ID stays the same, so the server can recognize a second copy.
+        // An interrupted form restarts from byte 0. The ID stays the same, so the server can recognize a second copy.
         let options = HTTPOptions(fields: ["id": "{transfer}"])
         try await queue.save(Account("site", endpoints: [.http(arguments[1], options: options)]))
 
@@ -37,7 +37,7 @@ struct FormUpload {
         let session = try await queue.enqueue(.upload(items: [form], to: "site"))
         try await queue.start()
 
-        // Waits until the session has ended. The queue stores the response. With a storage folder, it is still available after a restart.
+        // Waits until the session has ended. The queue stores the response. With a storage folder, a later process can read it, too.
         let response = try await session.response(as: FormResponse.self)
         print("Fields: \(response.fields.keys.sorted().joined(separator: ", "))")
         for file in response.files { print("\(file.field): \(file.name), \(file.type), \(file.length) bytes") }

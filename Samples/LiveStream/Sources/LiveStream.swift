@@ -2,7 +2,7 @@ import Foundation
 import TransferKit
 import TransportHTTP
 
-/// Sends the readings of a sensor while it produces them, as one file of unknown length. Return ends the file.
+/// Sends a sensor's readings while the sensor produces them, as one file of unknown length. Press Return to end the file.
 ///
 ///     LiveStream ADDRESS    for example http+put://127.0.0.1:8080/
 @main
@@ -18,7 +18,7 @@ struct LiveStream {
 
         print("Press Return to stop the sensor.")
         Sensor(writer).start()
-        // Waits until the server has the whole stream. If the sensor fails, this throws.
+        // Waits until the server has the whole stream. Throws an error if the session fails.
         let end = try await session.value
         print("\(end.statistics.bytesDone) bytes arrived.")
         await queue.shutdown()
@@ -31,7 +31,7 @@ final class Sensor {
     private let writer: StreamWriter
     private let timer: any DispatchSourceTimer
     private let input: any DispatchSourceRead
-    // Only the dispatch queue of the timer and the input uses these variables.
+    // Only code on the dispatch queue of the timer and the input uses these variables.
     private var next = 1
     private var isStopped = false
     private var pending = Data()
@@ -56,7 +56,7 @@ final class Sensor {
 
     private func fire() {
         do {
-            // While the connection is too slow, this sensor skips readings.
+            // While the connection is too slow, the sensor skips readings.
             if !isStopped, pending.count < 64 << 10 {
                 pending.append(Data("\(next),\(20 + next % 7)\n".utf8))
                 next += 1
@@ -64,7 +64,7 @@ final class Sensor {
             // Returns 0 if the buffer is full.
             pending.removeFirst(try writer.tryWrite(pending))
             guard isStopped, pending.isEmpty else { return }
-            // Without this call, the upload would fail as incomplete. To end it as incomplete, call `writer.fail(_:)`.
+            // Without this call, the upload would fail as incomplete. If the sensor fails, call `writer.fail(_:)` instead.
             writer.finish()
         } catch {
             // The queue no longer reads the stream, for example because the session was cancelled.

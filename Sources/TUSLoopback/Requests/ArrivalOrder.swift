@@ -21,7 +21,7 @@ final class ArrivalOrder: Sendable {
         /// The number of the connection. Connections that were accepted earlier have lower numbers.
         let number: Int
         var arrivals: [Arrival] = []
-        /// Whether the first request is being handled.
+        /// Whether the handling of the first request has begun; see ``beginHandling(on:)``.
         var isHandling = false
     }
 

@@ -27,7 +27,7 @@ final class Exchange {
     private var expectsContinue: Bool
     /// The number of received body bytes.
     private var receivedSize: Int64 = 0
-    /// Received bytes that exceeded the limit of the last call of ``next(upTo:)``.
+    /// Received bytes that ``next(upTo:)`` has not returned yet, because they exceeded its limit.
     private var rest = ByteBuffer()
 
     init(_ request: Request, _ writer: consuming ResponseWriter, on connection: Connection) {
@@ -57,7 +57,7 @@ final class Exchange {
         return numbers.count == 4 && numbers.first == 127 && !numbers.contains(nil)
     }
 
-    /// The value of a header, ignoring the case of the name. Several values are joined by commas.
+    /// The value of a header, ignoring the case of the name. Joins several values with commas.
     subscript(name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
 
     /// The value of a trailer field, available after the body was read to the end.
@@ -103,7 +103,7 @@ final class Exchange {
         self.writer = consume writer
     }
 
-    /// Sends an interim response of the status 104 (Upload Resumption Supported).
+    /// Sends an interim response with the status 104 (Upload Resumption Supported).
     @concurrent
     func sendInterim(_ headers: [(String, String)]) async throws {
         guard let writer = writer.take() else { return }
@@ -132,13 +132,15 @@ final class Exchange {
             let end = content.cut.map { content.range.lowerBound + $0 } ?? content.range.upperBound
             var position = content.range.lowerBound
             while position < end {
-                guard let room = await content.faults.transferableBytes(from: position, on: connection) else { throw ConnectionEnded() }
-                let limit = Int(min(end - position, content.rate.map { max(1, $0 / 10) } ?? 256 * 1024, 256 * 1024, room))
+                guard let transferable = await content.faults.transferableBytes(from: position, on: connection) else {
+                    throw ConnectionEnded()
+                }
+                let limit = Int(min(end - position, content.rate.map { max(1, $0 / 10) } ?? 256 * 1024, 256 * 1024, transferable))
                 let bytes = try await NIOThreadPool.singleton.runIfActive { [position] in
                     try ByteBuffer(reading: content.file.descriptor, at: position, atMost: limit)
                 }
                 guard bytes.readableBytes > 0 else { throw ConnectionEnded() }
-                // The bytes are counted before they are sent, so the statistics already contain them when the client has received them.
+                // Add the bytes to the statistics before sending them, so that the statistics contain all bytes that the client has received.
                 content.sent(bytes.readableBytes)
                 do {
                     try await writer.write(bytes)

@@ -5,9 +5,9 @@ extension Date {
     var httpDate: String {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = .gmt
-        let parts = calendar.dateComponents([.year, .month, .day, .hour, .minute, .second, .weekday], from: self)
-        guard let year = parts.year, let month = parts.month, let day = parts.day, let hour = parts.hour, let minute = parts.minute,
-            let second = parts.second, let weekday = parts.weekday
+        let fields = calendar.dateComponents([.year, .month, .day, .hour, .minute, .second, .weekday], from: self)
+        guard let year = fields.year, let month = fields.month, let day = fields.day, let hour = fields.hour, let minute = fields.minute,
+            let second = fields.second, let weekday = fields.weekday
         else { return "" }
         let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -19,7 +19,7 @@ extension Date {
     }
 
     /// Creates a date from a number of seconds since 1970.
-    init(_ seconds: Int) {
+    init(secondsSince1970 seconds: Int) {
         self.init(timeIntervalSince1970: TimeInterval(seconds))
     }
 }

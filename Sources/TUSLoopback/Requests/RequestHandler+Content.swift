@@ -9,7 +9,7 @@ extension RequestHandler {
     @concurrent
     func extend(_ upload: Upload, _ exchange: Exchange) async throws -> Response? {
         let offset = exchange["Upload-Offset"].flatMap { Int64(digits: $0) }
-        let entry = recorder.begin("PATCH", offset: offset, for: upload)
+        let requestPosition = recorder.begin("PATCH", offset: offset, for: upload)
         let response: Response?
         do {
             guard let offset else { throw ErrorResponse(400, because: "Upload-Offset must be a number of bytes.") }
@@ -22,14 +22,14 @@ extension RequestHandler {
                     response = errorResponse
                 } else {
                     if let length, upload.record.length == nil { try await setLength(length, of: upload) }
-                    response = try await receive(exchange, checksum, into: upload, entry)
+                    response = try await receive(exchange, checksum, into: upload, requestPosition)
                 }
             }
         } catch let errorResponse as ErrorResponse {
             response = errorResponse.response
         }
         if upload.isComplete { await assembleFinals(with: upload) }
-        if let response { recorder.answered(response.status, to: entry) }
+        if let response { recorder.responded(response.status, to: requestPosition) }
         return response
     }
 
@@ -44,7 +44,7 @@ extension RequestHandler {
         return nil
     }
 
-    /// Returns the deferred length that a request announces (tus 1.0.0, "Creation Defer Length"), or nil.
+    /// Returns the deferred length that a request announces (tus 1.0.0, "Creation Defer Length"); nil if the request announces none.
     private func length(_ exchange: Exchange, of upload: Upload) throws(ErrorResponse) -> Int64? {
         guard let text = exchange["Upload-Length"] else { return nil }
         guard let length = Int64(digits: text) else { throw ErrorResponse(400, because: "Upload-Length must be a number of bytes.") }
@@ -80,7 +80,11 @@ extension RequestHandler {
         ErrorResponse(400, because: "Upload-Checksum must be one of \(TUSChecksumAlgorithm.advertised), followed by a base64 value.")
     }
 
-    /// Checks the headers of a body before the body is read. Returns nil if the headers are valid.
+    /// Checks the media type and the length of a body before the body is read. Returns nil if both are valid.
+    ///
+    /// - Parameters:
+    ///   - offset: The offset of the body in the upload.
+    ///   - length: The largest allowed size of the upload in bytes.
     func errorResponse(of exchange: Exchange, at offset: Int64, length: Int64) -> Response? {
         guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
         if let bytes = exchange.bodyLength, bytes > length - offset { return tooLong }
@@ -97,13 +101,13 @@ extension RequestHandler {
 
     /// Appends a body to an upload while the body arrives. Requires exclusive access to the upload.
     ///
-    /// Stores the bytes that were received before an error or a cut, unless the body has a checksum.
+    /// Keeps the bytes that were received before an error or a cut, unless the body has a checksum.
     ///
     /// - Returns: The response; nil if a simulated fault or the server's shutdown ended the connection.
     /// - Throws: An error if the client closed the connection or sent invalid HTTP.
     @concurrent
     func receive(
-        _ exchange: Exchange, _ checksum: ChecksumLocation?, into upload: Upload, _ entry: StatisticsRecorder.Entry
+        _ exchange: Exchange, _ checksum: ChecksumLocation?, into upload: Upload, _ requestPosition: StatisticsRecorder.RequestPosition
     ) async throws -> Response? {
         let start = upload.offset
         var outcome: Outcome
@@ -113,7 +117,7 @@ extension RequestHandler {
                 return try FileDescriptor.open(upload.file, .writeOnly)
             }
             var hashes = checksum.map { ContentHashes(for: $0) }
-            outcome = await append(exchange, &hashes, to: file, of: upload, entry)
+            outcome = await append(exchange, &hashes, to: file, of: upload, requestPosition)
             if let checksum, let hashes, case .complete = outcome { outcome = compare(hashes, checksum, exchange) }
             let isUnverified = if checksum != nil, case .complete = outcome { false } else { checksum != nil }
             let expiry = newExpiry
@@ -126,7 +130,7 @@ extension RequestHandler {
                     $0.expires = expires
                 }
             }
-            if isUnverified { recorder.discardedStoredBytes(of: entry) }
+            if isUnverified { recorder.discardedStoredBytes(of: requestPosition) }
             recorder.updated(upload)
         } catch {
             outcome = .unwritable(error)
@@ -140,7 +144,7 @@ extension RequestHandler {
         case .unwritable(let error): return Response(500, body: "Cannot write the upload: \(error).\n")
         case .ended(let error):
             switch exchange.connection.interruption {
-            case .request: return Response(400, body: "Another request for this upload ended this one.\n")
+            case .request: return Response(400, body: "Another request for this upload ended this request.\n")
             // The client's request is valid, so there must be no error response.
             case .serverShutdown: return nil
             case nil: throw error
@@ -171,17 +175,17 @@ extension RequestHandler {
     @concurrent
     private func append(
         _ exchange: Exchange, _ hashes: inout ContentHashes?, to file: FileDescriptor, of upload: Upload,
-        _ entry: StatisticsRecorder.Entry
+        _ requestPosition: StatisticsRecorder.RequestPosition
     ) async -> Outcome {
         let cut = faults.nextCut
         var received: Int64 = 0
         var reported = upload.offset
         while true {
             if let cut, received >= cut, faults.takeCut(afterBodyBytes: cut) { return .cut }
-            guard let room = await faults.transferableBytes(from: upload.offset, on: exchange.connection) else {
+            guard let transferable = await faults.transferableBytes(from: upload.offset, on: exchange.connection) else {
                 return .ended(ConnectionEnded())
             }
-            let limit = min(cut.map { $0 > received ? $0 - received : .max } ?? .max, writeLimit, room)
+            let limit = min(cut.map { $0 > received ? $0 - received : .max } ?? .max, writeLimit, transferable)
             let bytes: ByteBuffer
             do {
                 guard let next = try await exchange.next(upTo: limit) else { return .complete }
@@ -195,7 +199,7 @@ extension RequestHandler {
                 // Waits until these bytes are written, so a fast sender can't outrun the disk.
                 _ = try await NIOThreadPool.singleton.runIfActive { try upload.append(stored, to: file) }
                 upload.setExpiry(newExpiry)
-                recorder.stored(stored.readableBytes, of: entry)
+                recorder.stored(stored.readableBytes, of: requestPosition)
                 recorder.updated(upload)
             } catch {
                 return .unwritable(error)
@@ -211,8 +215,8 @@ extension RequestHandler {
         }
     }
 
-    /// Sends an interim response with the upload's offset, if enough bytes were stored since the last one (IETF) and the content has no
-    /// checksum.
+    /// Sends an interim response with the upload's offset, if enough bytes were stored since the last interim response (IETF) and the
+    /// content has no checksum.
     @concurrent
     private func reportProgress(_ upload: Upload, _ reported: inout Int64, _ exchange: Exchange) async throws {
         guard options.dialect != .tus, options.sendsInterimResponses, let interval = options.progressInterval,
@@ -223,7 +227,7 @@ extension RequestHandler {
     }
 
     private func limitRate(after bytes: Int, on connection: Connection) async {
-        // The received bytes of an interrupted connection are not delayed, because another request waits for the end of the interrupted request.
+        // The rate of an interrupted connection is not limited, because another request waits for the end of the interrupted request.
         guard let rate = options.bytesPerSecond, !connection.isInterrupted else { return }
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
     }

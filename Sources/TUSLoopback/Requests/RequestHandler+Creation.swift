@@ -28,16 +28,16 @@ extension RequestHandler {
             return Response(500, body: "Cannot create the upload: \(error).\n")
         }
         let location = (options.usesRelativeLocation ? "" : exchange.origin) + Self.root + upload.id
-        let entry = recorder.begin("POST", offset: 0, for: upload)
+        let requestPosition = recorder.begin("POST", offset: 0, for: upload)
         if upload.record.parts != nil { await assemble(upload) }
         guard takesContent else {
-            recorder.answered(201, to: entry)
+            recorder.responded(201, to: requestPosition)
             let offset = options.offers(.creationWithUpload) && upload.record.parts == nil ? [("Upload-Offset", "0")] : []
             return Response(201, [("Location", location)] + offset + expiry(of: upload))
         }
         await upload.acquire(for: exchange.connection)
         defer { upload.release() }
-        guard var response = try await receive(exchange, checksum, into: upload, entry) else { return nil }
+        guard var response = try await receive(exchange, checksum, into: upload, requestPosition) else { return nil }
         if response.status == 204 {
             response.status = 201
             if upload.isComplete { await assembleFinals(with: upload) }
@@ -46,7 +46,7 @@ extension RequestHandler {
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
         }
         if response.status != 460 { response.headers.append((name: "Location", value: location)) }
-        recorder.answered(response.status, to: entry)
+        recorder.responded(response.status, to: requestPosition)
         return response
     }
 
@@ -58,13 +58,13 @@ extension RequestHandler {
         }
         let length = isFinal ? try finalLength(exchange) : try length(exchange)
         let header = exchange["Upload-Metadata"]
-        guard let metadata = header.map(StoredMetadata.decode) ?? [:] else {
+        guard let metadata = header.map(UploadMetadataHeader.decode) ?? [:] else {
             throw ErrorResponse(400, because: "Upload-Metadata must be pairs of a key and a base64 value, separated by commas.")
         }
-        let parts = isFinal ? try parts(of: concat ?? "", for: exchange) : nil
+        let partialIDs = isFinal ? try partialIDs(in: concat ?? "", for: exchange) : nil
         let expires = length == 0 ? nil : newExpiry
         return StoredUpload(
-            id: "", length: length, metadata: metadata, uploadMetadata: header, uploadConcat: concat, parts: parts, expires: expires,
+            id: "", length: length, metadata: metadata, uploadMetadata: header, uploadConcat: concat, parts: partialIDs, expires: expires,
             complete: length == 0)
     }
 
@@ -90,7 +90,7 @@ extension RequestHandler {
         return nil
     }
 
-    /// Throws an error response if an upload of this size is larger than the server accepts.
+    /// Throws an error response if an upload of this size exceeds the server's maximum.
     func checkSize(_ length: Int64) throws(ErrorResponse) {
         guard let maximum = options.maximumSize, length > maximum else { return }
         throw ErrorResponse(413, [("Tus-Max-Size", String(maximum))], because: "The upload is larger than \(maximum) bytes.")
@@ -99,7 +99,7 @@ extension RequestHandler {
     /// Returns the largest allowed size of the upload in bytes.
     func limit(of record: StoredUpload) -> Int64 { record.length ?? options.maximumSize ?? .max }
 
-    /// The time at which an upload that changes now will expire, in seconds since 1970; nil if uploads have no lifetime.
+    /// The expiry time of an upload that is created or changed now, in seconds since 1970; nil if uploads have no lifetime.
     var newExpiry: Int? {
         options.lifetime.map {
             Int((now().timeIntervalSince1970 + Double($0.components.seconds)).rounded(.up)) + ($0.components.attoseconds > 0 ? 1 : 0)
@@ -107,6 +107,6 @@ extension RequestHandler {
     }
 
     func expiry(of upload: Upload) -> [(String, String)] {
-        upload.record.expires.map { [("Upload-Expires", Date($0).httpDate)] } ?? []
+        upload.record.expires.map { [("Upload-Expires", Date(secondsSince1970: $0).httpDate)] } ?? []
     }
 }

@@ -21,22 +21,22 @@ extension RequestHandler {
         var headers = [("ETag", tag), ("Accept-Ranges", "bytes"), ("Content-Type", "application/octet-stream")]
         let range: Range<Int64>
         if let wanted {
-            guard let part = wanted.resolved(for: size) else {
-                recorder.answered(416, to: recorder.begin("GET", offset: nil, for: upload))
+            guard let resolved = wanted.resolved(for: size) else {
+                recorder.responded(416, to: recorder.begin("GET", offset: nil, for: upload))
                 return Response(416, headers + [("Content-Range", "bytes */\(size)")], body: "The range is beyond the upload.\n")
             }
-            headers.append(("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(size)"))
-            range = part
+            headers.append(("Content-Range", "bytes \(resolved.lowerBound)-\(resolved.upperBound - 1)/\(size)"))
+            range = resolved
         } else {
             range = 0..<size
         }
         let status = wanted == nil ? 200 : 206
-        let entry = recorder.begin("GET", offset: range.lowerBound, for: upload)
-        recorder.answered(status, to: entry)
+        let requestPosition = recorder.begin("GET", offset: range.lowerBound, for: upload)
+        recorder.responded(status, to: requestPosition)
         var response = Response(status, headers)
         let cut = faults.takeDownloadCut(of: Int64(range.count))
         response.content = Content(file: file, range: range, cut: cut, rate: options.bytesPerSecond, faults: faults) { [recorder] in
-            recorder.sent($0, of: entry)
+            recorder.sent($0, of: requestPosition)
         }
         return response
     }
@@ -68,13 +68,13 @@ struct Content: Sendable {
     let sent: @Sendable (Int) -> Void
 }
 
-/// The range of a `Range` header. A header with several ranges is ignored, as RFC 9110 allows.
+/// The range of a `Range` header. The server ignores a header with several ranges, as RFC 9110 allows.
 enum ByteRange: Hashable, Sendable {
     /// All bytes from an offset.
     case from(Int64)
     /// The bytes from an offset to another offset, inclusive.
     case between(Int64, Int64)
-    /// The last bytes, by their number.
+    /// The given number of bytes at the end.
     case last(Int64)
 
     init?(_ header: String) {

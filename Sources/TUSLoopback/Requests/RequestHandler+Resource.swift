@@ -2,7 +2,7 @@ import Foundation
 import NIOPosix
 import TransferCore
 
-/// The requests of the IETF's protocol (draft-ietf-httpbis-resumable-upload).
+/// The requests of the IETF protocol (draft-ietf-httpbis-resumable-upload).
 ///
 /// A POST, PUT or PATCH to ``root`` or any path below ``root`` creates an upload resource below ``uploads``. A complete upload is available
 /// below ``root``.
@@ -27,7 +27,7 @@ extension RequestHandler {
         if let version = options.dialect.draftVersion, exchange[Self.interopHeader] != version {
             return Response(400, body: "\(Self.interopHeader) must be \(version).\n")
         }
-        if exchange.method == "OPTIONS" { return Response(204, [("Accept-Patch", partialUpload)] + limits(of: nil)) }
+        if exchange.method == "OPTIONS" { return Response(204, [("Accept-Patch", partialUploadMediaType)] + limits(of: nil)) }
         guard isUpload else {
             guard ["POST", "PUT", "PATCH"].contains(exchange.method) else { return Response(405, [("Allow", "OPTIONS, POST, PUT, PATCH")]) }
             return try await createResource(exchange)
@@ -55,7 +55,7 @@ extension RequestHandler {
         guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
         switch exchange.method {
         case "HEAD":
-            recorder.answered(204, to: recorder.begin("HEAD", offset: upload.offset, for: upload))
+            recorder.responded(204, to: recorder.begin("HEAD", offset: upload.offset, for: upload))
             let length = upload.record.length.map { [("Upload-Length", "\($0)")] } ?? []
             return Response(204, noStore + state(of: upload) + length + limits(of: upload) + (await digest(of: upload, for: exchange)))
         case "PATCH": return try await appendToResource(upload, exchange)
@@ -82,7 +82,7 @@ extension RequestHandler {
         } catch let errorResponse as ErrorResponse {
             return errorResponse.response
         }
-        let entry = recorder.begin("POST", offset: 0, for: upload)
+        let requestPosition = recorder.begin("POST", offset: 0, for: upload)
         let location = (options.usesRelativeLocation ? "" : exchange.origin) + Self.uploads + upload.id
         // Acquire the upload before the client learns its URL, so that a request for the upload's state waits for this request.
         await upload.acquire(for: exchange.connection)
@@ -90,22 +90,24 @@ extension RequestHandler {
         if options.sendsInterimResponses {
             try await exchange.sendInterim([("Location", location)] + draftVersionHeaders + limits(of: upload))
         }
-        guard var response = try await receiveResource(exchange, checksum, into: upload, entry, isLast: isLast) else { return nil }
+        guard var response = try await receiveResource(exchange, checksum, into: upload, requestPosition, isLast: isLast) else {
+            return nil
+        }
         if response.status == 204 { response.status = 201 }
         if !upload.isComplete { response.headers.append((name: "Location", value: location)) }
-        recorder.answered(response.status, to: entry)
+        recorder.responded(response.status, to: requestPosition)
         return response
     }
 
     @concurrent
     private func appendToResource(_ upload: Upload, _ exchange: Exchange) async throws -> Response? {
         let offset = exchange["Upload-Offset"].flatMap { Int64(digits: $0) }
-        let entry = recorder.begin("PATCH", offset: offset, for: upload)
+        let requestPosition = recorder.begin("PATCH", offset: offset, for: upload)
         let response: Response?
         do {
             let isLast = try completeness(of: exchange)
-            guard exchange["Content-Type"]?.lowercased() == partialUpload else {
-                throw ErrorResponse(415, because: "Content-Type must be \(partialUpload).")
+            guard exchange["Content-Type"]?.lowercased() == partialUploadMediaType else {
+                throw ErrorResponse(415, because: "Content-Type must be \(partialUploadMediaType).")
             }
             guard let offset else { throw ErrorResponse(400, because: "Upload-Offset must be a number of bytes.") }
             guard !upload.isComplete else { throw problem(400, "completed-upload", "The upload is complete.", state(of: upload)) }
@@ -122,11 +124,11 @@ extension RequestHandler {
             if let length, upload.record.length == nil {
                 try await NIOThreadPool.singleton.runIfActive { try upload.change { $0.length = length } }
             }
-            response = try await receiveResource(exchange, checksum, into: upload, entry, isLast: isLast)
+            response = try await receiveResource(exchange, checksum, into: upload, requestPosition, isLast: isLast)
         } catch let errorResponse as ErrorResponse {
             response = errorResponse.response
         }
-        if let response { recorder.answered(response.status, to: entry) }
+        if let response { recorder.responded(response.status, to: requestPosition) }
         return response
     }
 
@@ -136,9 +138,10 @@ extension RequestHandler {
     ///   connection.
     @concurrent
     private func receiveResource(
-        _ exchange: Exchange, _ checksum: ChecksumLocation?, into upload: Upload, _ entry: StatisticsRecorder.Entry, isLast: Bool
+        _ exchange: Exchange, _ checksum: ChecksumLocation?, into upload: Upload, _ requestPosition: StatisticsRecorder.RequestPosition,
+        isLast: Bool
     ) async throws -> Response? {
-        guard let response = try await receive(exchange, checksum, into: upload, entry) else { return nil }
+        guard let response = try await receive(exchange, checksum, into: upload, requestPosition) else { return nil }
         if response.status == 460 {
             return problem(400, "digest-mismatching-values", "The content does not match Content-Digest.").response
         }

@@ -4,11 +4,11 @@ import NIOPosix
 import SystemPackage
 import TransferCore
 
-/// The headers of the IETF's protocol.
+/// The headers of the IETF protocol.
 extension RequestHandler {
-    var partialUpload: String { "application/partial-upload" }
+    var partialUploadMediaType: String { "application/partial-upload" }
 
-    /// The header with the draft's version.
+    /// The header with the draft version; empty for the final protocol.
     var draftVersionHeaders: [(String, String)] { options.dialect.draftVersion.map { [(Self.interopHeader, $0)] } ?? [] }
 
     /// The headers with the offset and the completeness of an upload.
@@ -39,8 +39,8 @@ extension RequestHandler {
         }
     }
 
-    /// Returns the length of the upload that a request announces, or that follows from the length of the last content; nil if neither is
-    /// known.
+    /// Returns the length of the upload: the length that the request announces, or the length that follows from the size of the last
+    /// content. Nil if neither is known.
     func announcedLength(_ exchange: Exchange, at offset: Int64, isLast: Bool) throws(ErrorResponse) -> Int64? {
         let implied = isLast ? exchange.bodyLength.map { offset + $0 } : nil
         guard let text = exchange["Upload-Length"] else { return implied }
@@ -51,7 +51,7 @@ extension RequestHandler {
 
     var inconsistentLength: ErrorResponse { problem(400, "inconsistent-upload-length", "The lengths of the upload differ.") }
 
-    /// Checks the size of an upload and of a request's content.
+    /// Checks the size of an upload, and the size of a request's content.
     func checkLimits(_ exchange: Exchange, length: Int64?, isLast: Bool) throws(ErrorResponse) {
         if let length, let maximum = options.maximumSize, length > maximum {
             throw ErrorResponse(413, limits(of: nil), because: "The upload is larger than \(maximum) bytes.")
@@ -64,7 +64,7 @@ extension RequestHandler {
             throw ErrorResponse(413, limits(of: nil), because: "The request has more than \(maximum) bytes.")
         }
         if let minimum = options.minimumAppendSize, !isLast, count > 0, count < minimum {
-            throw ErrorResponse(400, limits(of: nil), because: "The request has less than \(minimum) bytes.")
+            throw ErrorResponse(400, limits(of: nil), because: "The request has fewer than \(minimum) bytes.")
         }
     }
 
@@ -82,14 +82,14 @@ extension RequestHandler {
             guard pair[0].trimming(" \t") == "sha-256" else { continue }
             // A value can have parameters after a semicolon.
             let value = pair.count == 2 ? pair[1].prefix { $0 != ";" }.trimming(" \t") : ""
-            // If a key occurs more than once, its last value counts (RFC 9651, section 4.2.2).
+            // If a key occurs more than once, its last value applies (RFC 9651, section 4.2.2).
             checksum = value.hasPrefix(":") && value.hasSuffix(":") ? TUSChecksum("sha256 \(value.dropFirst().dropLast())") : nil
             guard checksum != nil else { throw ErrorResponse(400, because: "\(name) must have the form \"sha-256=:BASE64:\".") }
         }
         return checksum
     }
 
-    /// Returns the header with the checksum of an upload (RFC 9530); empty if the upload is incomplete, the request does not ask for the checksum
+    /// Returns the header with the checksum of an upload (RFC 9530); empty if the upload is incomplete, the client does not request the checksum
     /// ("Want-Repr-Digest"), the server reports no checksums, or the file can't be read.
     func digest(of upload: Upload, for exchange: Exchange) async -> [(String, String)] {
         guard options.reportsDigests, upload.isComplete, exchange["Want-Repr-Digest"]?.contains("sha-256") == true,

@@ -71,11 +71,11 @@ final class RequestHandler: Sendable {
         }
         if exchange.path == "/statistics" { return statistics(exchange) }
         recorder.count(exchange.method)
-        let injected = faults.takeAnswer(for: exchange.method)
+        let injected = faults.takeResponse(for: exchange.method)
         let isTUS = options.dialect == .tus
-        let answer: Response? =
+        let result: Response? =
             if let injected { injected } else if isTUS { try await dispatch(exchange) } else { try await dispatchResource(exchange) }
-        guard var response = answer else { return nil }
+        guard var response = result else { return nil }
         if !isTUS {
             for (name, value) in draftVersionHeaders { response.headers.append((name: name, value: value)) }
         } else if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
@@ -110,12 +110,12 @@ final class RequestHandler: Sendable {
         }
     }
 
-    /// Whether the upload has expired. The expired upload may not have been removed yet.
+    /// Whether the upload has expired. The server may not have removed it yet.
     func isExpired(_ upload: Upload) -> Bool {
         upload.record.expires.map { Double($0) <= now().timeIntervalSince1970 } ?? false
     }
 
-    /// Removes an expired upload, and returns the response.
+    /// Removes an expired upload, and returns the response to a request for it.
     func expire(_ upload: Upload) async -> Response {
         await upload.acquire(for: nil)
         defer { upload.release() }
@@ -173,7 +173,7 @@ final class RequestHandler: Sendable {
 
     private func head(_ upload: Upload) -> Response {
         let offset = upload.offset
-        recorder.answered(200, to: recorder.begin("HEAD", offset: offset, for: upload))
+        recorder.responded(200, to: recorder.begin("HEAD", offset: offset, for: upload))
         let record = upload.record
         var headers = noStore + expiry(of: upload)
         // An unfinished final upload has no offset (tus 1.0.0, "Upload-Concat").
@@ -188,9 +188,9 @@ final class RequestHandler: Sendable {
         return Response(200, headers)
     }
 
-    /// DELETE: removes an upload (the tus extension *termination*, or the cancellation of the IETF's protocol).
+    /// DELETE: removes an upload (the tus extension *termination*, or the cancellation of the IETF protocol).
     func terminate(_ upload: Upload) async -> Response {
-        let entry = recorder.begin("DELETE", offset: nil, for: upload)
+        let requestPosition = recorder.begin("DELETE", offset: nil, for: upload)
         let response: Response
         do {
             try await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
@@ -198,7 +198,7 @@ final class RequestHandler: Sendable {
         } catch {
             response = Response(500, body: "Cannot remove the upload: \(error).\n")
         }
-        recorder.answered(response.status, to: entry)
+        recorder.responded(response.status, to: requestPosition)
         return response
     }
 }

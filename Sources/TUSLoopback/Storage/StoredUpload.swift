@@ -29,7 +29,7 @@ struct StoredUpload: Codable, Hashable, Sendable {
 }
 
 /// The header `Upload-Metadata` (tus 1.0.0, "Creation").
-enum StoredMetadata {
+enum UploadMetadataHeader {
     /// Decodes comma-separated pairs of a key and an optional base64 value.
     ///
     /// - Returns: Nil if the header is malformed or contains a key twice.

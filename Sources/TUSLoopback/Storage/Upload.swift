@@ -16,6 +16,7 @@ final class Upload: Sendable {
     private struct State {
         var record: StoredUpload
         var offset: Int64
+        /// Whether a request has exclusive access.
         var isHeld = false
         /// The connection whose body is being received, if any.
         var holder: Connection?
@@ -74,7 +75,8 @@ final class Upload: Sendable {
         }
     }
 
-    /// Ends the exclusive access. The next waiting request gets access. If further requests wait, also interrupts the request that gets access.
+    /// Ends the exclusive access. The next waiting request gets access. If further requests wait, immediately interrupts the request that got
+    /// access.
     func release() {
         let (next, interrupted) = state.withLock { state in
             guard !state.waiting.isEmpty else {
@@ -113,12 +115,12 @@ final class Upload: Sendable {
     }
 
     /// Replaces the bytes with the bytes of the partial uploads, in the given order. Requires exclusive access. Blocks.
-    func concatenate(_ parts: [Upload]) throws {
+    func concatenate(_ partials: [Upload]) throws {
         let descriptor = try FileDescriptor.open(file, .writeOnly, options: .truncate)
         state.withLock { $0.offset = 0 }
         try descriptor.closeAfter {
-            for part in parts {
-                let source = try FileDescriptor.open(part.file, .readOnly)
+            for partial in partials {
+                let source = try FileDescriptor.open(partial.file, .readOnly)
                 try source.closeAfter {
                     while true {
                         let bytes = try ByteBuffer(reading: source, at: nil, atMost: 1024 * 1024)

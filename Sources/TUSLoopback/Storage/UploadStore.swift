@@ -3,7 +3,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// The uploads in a folder.
+/// The uploads of the server, which are stored in one folder.
 final class UploadStore: Sendable {
     private let folder: FilePath
     private let state: Locked<State>
@@ -55,9 +55,9 @@ final class UploadStore: Sendable {
         return upload
     }
 
-    /// Returns the incomplete final uploads that contain a partial upload.
-    func incompleteFinals(with part: Upload) -> [Upload] {
-        all.filter { $0.record.parts?.contains(part.id) == true && !$0.isComplete }
+    /// Returns the incomplete final uploads that consist of a partial upload and others.
+    func incompleteFinals(with partial: Upload) -> [Upload] {
+        all.filter { $0.record.parts?.contains(partial.id) == true && !$0.isComplete }
     }
 
     /// Removes an upload and its files. Requires exclusive access to the upload. Blocks.

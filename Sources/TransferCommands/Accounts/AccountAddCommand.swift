@@ -10,8 +10,8 @@ struct AccountAddCommand: AsyncParsableCommand {
         discussion: """
             The scheme of an address selects the transport: https:// for tus, rufh+https:// for the \
             IETF's resumable uploads, sftp:// for SFTP, and https+put://, https+post://, https+form:// or https+get:// \
-            for plain HTTP. Name the environment variable or file that contains a secret. transferq reads the secret for each \
-            connection. The article "Options of transfers" explains the addresses and options.
+            for plain HTTP. Pass secrets through an environment variable or a file, for example with --token-env NAME. transferq \
+            reads the secret for each connection. The article "Options of transfers" explains the addresses and options.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'
@@ -44,7 +44,7 @@ struct AccountAddCommand: AsyncParsableCommand {
             wasCalled = true
             let isAdded = try await queue.save(added, replacing: nil)
             let status = try await queue.account(added.name)
-            // If the queue's owner exited during the first call, it may already have added the account.
+            // A queue's owner that exited during the first call may already have added the account.
             guard isAdded || isRepeated && status?.account == added else {
                 throw CommandFailure(
                     .rejected,

@@ -21,7 +21,7 @@ struct AccountCheckCommand: AsyncParsableCommand {
     func run() async throws {
         ProcessMemoryProtection.enable()
         let status = try await common.withQueue { try await $0.existingAccount(name) }
-        // The queue is closed before the check, because a server can take a long time to respond.
+        // `withQueue` has released the queue, so other commands can use it while this command waits for servers.
         let findings = await EndpointCheck.findings([status], CommandContext.current.transports, within: checkOptions.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }

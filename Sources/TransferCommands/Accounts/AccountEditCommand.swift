@@ -50,8 +50,8 @@ struct AccountEditCommand: AsyncParsableCommand {
         if common.json, let status { await CommandContext.current.output.write(JSONValue(status)) }
     }
 
-    /// Returns a given endpoint with the credentials and settings of the account's endpoint with the same address, or else of its first
-    /// endpoint with the same transport.
+    /// Returns a given endpoint with the credentials and settings of an endpoint of the account: the one with the same address and transport,
+    /// or else the first one with the same transport. If there is neither, returns the given endpoint unchanged.
     private static func completed(_ endpoint: Endpoint, from known: [Endpoint]) -> Endpoint {
         let same = known.first { $0.address == endpoint.address && $0.transport == endpoint.transport }
         guard let model = same ?? known.first(where: { $0.transport == endpoint.transport }) else { return endpoint }

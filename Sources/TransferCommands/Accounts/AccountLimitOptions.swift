@@ -2,23 +2,23 @@ import ArgumentParser
 import TransferKit
 import TransferOutput
 
-/// The options that set the limits of an account: its concurrent sessions, its rate and its timetable of rates.
+/// The options that set the limits of an account: its concurrent sessions, its rate and its timetable of rate limits.
 struct AccountLimitOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Concurrent sessions (default: 0, no limit).", valueName: "number"))
+        help: ArgumentHelp("Maximum concurrent sessions; 0 means no limit.", valueName: "number"))
     var maxSessions: Int?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Bytes/s, such as 500K or 2MB (default: 0, no limit).",
+            "Maximum bytes/s, such as 500K; 0 means no limit.",
             valueName: "rate"))
     var rate: ByteCount?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Rates by time; see queue set --help (default: none).", valueName: "rules"), transform: TimetableArgument.parse)
+        help: ArgumentHelp("Rates by time; see transferq queue set --help.", valueName: "rules"), transform: TimetableArgument.parse)
     var timetable: TimetableArgument?
 
     func validate() throws {

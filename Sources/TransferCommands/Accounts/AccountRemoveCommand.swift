@@ -5,7 +5,7 @@ import TransferOutput
 
 struct AccountRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes an account, with --cascade also its sessions.",
+        commandName: "remove", abstract: "Removes an account; with --cascade, also its sessions.",
         discussion: "Example: transferq account remove studio --cascade")
 
     @OptionGroup var common: CommonOptions
@@ -19,7 +19,7 @@ struct AccountRemoveCommand: AsyncParsableCommand {
     var name: String
 
     func validate() throws {
-        if confirmation.dryRun, !cascade { throw ValidationError("--dry-run needs --cascade. Without it, no session is removed.") }
+        if confirmation.dryRun, !cascade { throw ValidationError("--dry-run needs --cascade. Without --cascade, no session is removed.") }
     }
 
     func run() async throws {

@@ -31,9 +31,9 @@ struct AccountShowCommand: AsyncParsableCommand {
         if let rate = status.account.rateLimit { lines.append("Max rate:  \(Figures.rate(Double(rate)))") }
         for endpoint in status.account.endpoints {
             lines.append("Endpoint:  \(endpoint.displayAddress) (\(endpoint.transport))")
-            if let pause = status.unavailableEndpoints.first(where: { $0.location == endpoint.location }) {
-                let error = pause.error.map { " \($0.message)" } ?? ""
-                lines.append("  unavailable; the next attempt is due \(Figures.moment(pause.nextAttempt)).\(error)")
+            if let unavailable = status.unavailableEndpoints.first(where: { $0.location == endpoint.location }) {
+                let error = unavailable.error.map { " \($0.message)" } ?? ""
+                lines.append("  unavailable; the next attempt is due \(Figures.moment(unavailable.nextAttempt)).\(error)")
             }
             for reference in endpoint.credentials {
                 let use = reference.name.map { "header \($0)" } ?? reference.kind.rawValue

@@ -5,7 +5,7 @@ import TransferOutput
 
 struct AccountUnblockCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unblock", abstract: "Lets the sessions of a blocked account start again.",
+        commandName: "unblock", abstract: "Unblocks an account, so that its sessions can run.",
         discussion: "Example: transferq account unblock studio")
 
     @OptionGroup var common: CommonOptions

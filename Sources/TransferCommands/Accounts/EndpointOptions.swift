@@ -80,7 +80,7 @@ struct EndpointOptions: ParsableArguments {
         var names: Set<String> = []
         for field in try headerFields {
             guard names.insert(field.name.lowercased()).inserted else {
-                throw ValidationError("The header \(field.name) is given twice. Remove one of them.")
+                throw ValidationError("The header \(field.name) is given twice. Remove one of the two.")
             }
         }
         _ = try credentials()
@@ -90,11 +90,11 @@ struct EndpointOptions: ParsableArguments {
 
     /// Sets the given options on all endpoints that support them, replacing values of the same kind.
     ///
-    /// - Throws: A `CommandFailure` if no endpoint supports a given option, can use the password, or has the transport of a setting. A
-    ///   `ValidationError` if the value of an option is invalid.
+    /// - Throws: A `CommandFailure` if no endpoint supports a given option, can use the given password, or has the transport that a setting
+    ///   names. A `ValidationError` if the value of an option is invalid.
     func apply(to endpoints: inout [Endpoint], of transports: RegisteredTransports) throws {
         for option in given
-        where !endpoints.contains(where: { !(transports[$0]?.options ?? []).isDisjoint(with: option.kinds) }) {
+        where !endpoints.contains(where: { !(transports[$0]?.options ?? []).isDisjoint(with: option.groups) }) {
             throw CommandFailure(.usage, "No endpoint of the account supports \(option.name). Omit the option.")
         }
         if passwordEnv != nil || passwordFile != nil, !endpoints.contains(where: { Self.canUsePassword($0, transports) }),
@@ -119,11 +119,12 @@ struct EndpointOptions: ParsableArguments {
     var isEmpty: Bool { given.isEmpty && setting.isEmpty }
 
     /// The given options, except `--setting`. A transport supports an option if it supports at least one of the option's groups.
-    private var given: [(kinds: Set<RegisteredTransport.EndpointOption>, name: String)] {
+    private var given: [(groups: Set<RegisteredTransport.EndpointOption>, name: String)] {
         let all: [(Set<RegisteredTransport.EndpointOption>, String, Bool)] = [
             ([.token], "--token-env", tokenEnv != nil), ([.token], "--token-file", tokenFile != nil),
             ([.password], "--password-env", passwordEnv != nil), ([.password], "--password-file", passwordFile != nil),
-            (Self.passphrase, "--passphrase-env", passphraseEnv != nil), (Self.passphrase, "--passphrase-file", passphraseFile != nil),
+            (Self.passphraseGroups, "--passphrase-env", passphraseEnv != nil),
+            (Self.passphraseGroups, "--passphrase-file", passphraseFile != nil),
             ([.keys], "--identity", !identity.isEmpty), ([.keys], "--known-hosts", knownHosts != nil),
             ([.keys], "--host-key", hostKey != nil), ([.authorities], "--ca-file", caFile != nil),
             ([.clientCertificate], "--client-certificate", clientCertificate != nil),
@@ -136,14 +137,14 @@ struct EndpointOptions: ParsableArguments {
     }
 
     /// The option groups of the passphrase options. A passphrase decrypts an SSH key or the key of a client certificate.
-    private static let passphrase: Set<RegisteredTransport.EndpointOption> = [.passphrase, .clientCertificate]
+    private static let passphraseGroups: Set<RegisteredTransport.EndpointOption> = [.passphrase, .clientCertificate]
 
     private func apply(to endpoint: inout Endpoint, of transports: RegisteredTransports) throws {
         let options = transports[endpoint]?.options ?? []
         let settings = try settings().filter { options.contains(Self.option(ofSetting: $0.key)) }
         let headers = options.contains(.headers) ? Set(try headerFields.map { $0.name.lowercased() }) : []
-        for key in endpoint.settings.keys where key.hasPrefix(Self.headerKey) {
-            if headers.contains(key.dropFirst(Self.headerKey.count).lowercased()) { endpoint.settings[key] = nil }
+        for key in endpoint.settings.keys where key.hasPrefix(Self.headerPrefix) {
+            if headers.contains(key.dropFirst(Self.headerPrefix.count).lowercased()) { endpoint.settings[key] = nil }
         }
         endpoint.settings.merge(settings) { $1 }
         let credentials = try credentials().filter { reference in
@@ -165,7 +166,7 @@ struct EndpointOptions: ParsableArguments {
         transports[endpoint]?.passwordNeedsUser == false || (try? endpoint.validate())?.user() != nil
     }
 
-    private static let headerKey = "header."
+    private static let headerPrefix = "header."
 
     private static func option(of kind: CredentialReference.Kind) -> RegisteredTransport.EndpointOption {
         switch kind {
@@ -235,12 +236,12 @@ struct EndpointOptions: ParsableArguments {
         if let knownHosts { settings["knownHosts"] = try filePath(knownHosts.path, "--known-hosts") }
         if let hostKey { settings["hostKey"] = hostKey }
         for field in try fields(header, "--header") {
-            guard !field.bearsSecret else {
+            guard !field.suggestsSecret else {
                 throw ValidationError(
                     "The header \(field.name) carries a secret. Name its source instead: --header-env '\(field.name): VARIABLE' or --header-file '\(field.name): FILE'."
                 )
             }
-            settings[Self.headerKey + field.name] = field.value
+            settings[Self.headerPrefix + field.name] = field.value
         }
         return settings
     }
@@ -263,12 +264,12 @@ struct EndpointOptions: ParsableArguments {
         let isName =
             name.first.map { $0 == "_" || $0.isASCII && $0.isLetter } ?? false
             && name.allSatisfy { $0 == "_" || $0.isASCII && ($0.isLetter || $0.isNumber) }
-        // The user may have passed the secret itself, so the message does not repeat it.
+        // The user may have passed the secret itself, so the message does not repeat the argument.
         guard isName else { throw ValidationError("\(option) takes the name of an environment variable, not the secret.") }
         return .environment(name)
     }
 
-    /// Checks the path of a file with a secret. The file need not exist yet, because each connection reads it again.
+    /// Returns the source for a file with a secret. The file need not exist yet, because each connection reads it again.
     private func file(_ path: FilePath, _ option: String) throws -> CredentialReference.Source {
         let text = try filePath(path, option)
         guard !path.isFolder else {

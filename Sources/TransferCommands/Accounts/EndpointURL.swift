@@ -13,7 +13,7 @@ enum EndpointURL {
             throw CommandFailure(.usage, "An endpoint is a URL such as https://host/files/. \(advice)")
         }
         let scheme = text[..<colon].lowercased()
-        guard let match = transports.all.lazy.compactMap({ entry in entry.schemes[scheme].map { (entry, $0) } }).first else {
+        guard let match = transports.all.lazy.compactMap({ transport in transport.schemes[scheme].map { (transport, $0) } }).first else {
             throw CommandFailure(.usage, "An endpoint has an unknown scheme. \(advice)")
         }
         let endpoint = Endpoint(

@@ -9,7 +9,7 @@ struct HeaderField {
 
     private static let tokenCharacters = Set("!#$%&'*+-.^_`|~")
 
-    /// Parses the value of an option. Removes the spaces around the header's value.
+    /// Parses the value of an option. Removes the spaces and tabs around the header's value.
     ///
     /// - Throws: A `ValidationError` if the text is not a valid header field. The message does not contain the header's value, which may be
     ///   a secret.
@@ -30,5 +30,5 @@ struct HeaderField {
     }
 
     /// Whether the header's name suggests that its value is secret.
-    var bearsSecret: Bool { SecretName.matches(name) }
+    var suggestsSecret: Bool { SecretName.matches(name) }
 }

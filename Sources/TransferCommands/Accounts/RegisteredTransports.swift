@@ -47,7 +47,7 @@ public struct RegisteredTransport: Sendable {
         case keys
     }
 
-    /// The supported options. Other options have no effect on endpoints of this transport.
+    /// The supported groups of options. Other options have no effect on endpoints of this transport.
     public var options: Set<EndpointOption>
 
     /// Whether a password requires a user in the endpoint's URL.
@@ -77,7 +77,7 @@ public struct RegisteredTransport: Sendable {
         /// Whether `--parallel` uses several segments for one file.
         public var hasSegments: Bool
 
-        /// Creates a description. By default, all options have an effect.
+        /// Creates a description of the effective options. By default, all options have an effect.
         public init(overwriting: Overwriting = .byPolicy, hasChunks: Bool = true, hasSegments: Bool = true) {
             self.overwriting = overwriting
             self.hasChunks = hasChunks
@@ -98,7 +98,7 @@ public struct RegisteredTransport: Sendable {
     /// - Parameters:
     ///   - transport: The transport.
     ///   - schemes: The URL schemes of the command line, mapped to the schemes of the stored addresses.
-    ///   - options: The supported options; all by default.
+    ///   - options: The supported groups of options; all by default.
     ///   - passwordNeedsUser: Whether a password requires a user in the endpoint's URL.
     ///   - settings: The settings of the transport's endpoints and sessions.
     ///   - uploadOptions: The options of `transferq upload` that affect uploads; all by default.
@@ -151,11 +151,11 @@ public struct RegisteredTransports: Sendable {
         .token, .password, .authorities, .clientCertificate, .proxy, .headers,
     ]
 
-    /// The schemes of plain HTTP. They select the upload method, so they stay in the address.
+    /// The schemes of plain HTTP. They select the kind of request, so the stored address keeps them.
     private static let plainHTTPSchemes = Dictionary(
         uniqueKeysWithValues: ["put", "post", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
 
-    /// The registered transport of an endpoint, or nil if this program lacks it.
+    /// The registered transport of an endpoint; nil if this program does not include it.
     subscript(endpoint: Endpoint) -> RegisteredTransport? { all.first { $0.id == endpoint.transport } }
 
     /// The names of the endpoint settings that only `--setting` can set, one line for each transport that has such settings.
@@ -171,10 +171,10 @@ public struct RegisteredTransports: Sendable {
         }.joined(separator: "\n")
     }
 
-    /// All known schemes of endpoints in alphabetical order.
+    /// The URL schemes of all transports in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
 
-    /// Returns what happens at an endpoint to two files with the same remote name. For an unknown transport, and for one without the
+    /// Returns how an endpoint treats two files with the same remote name. For an unknown transport, and for one without the
     /// capability ``/TransferCore/FileNaming``, returns ``/TransferCore/NameClash/bothKept``.
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         (self[endpoint]?.transport as? any FileNaming)?.nameClash(options, at: endpoint) ?? .bothKept
@@ -189,12 +189,12 @@ public struct RegisteredTransports: Sendable {
 
     /// Checks whether an endpoint can list folders, without connecting. Accepts unknown transports.
     ///
-    /// - Throws: A `TransferError` that names the remedy.
+    /// - Throws: A `TransferError` if the endpoint can't list folders. Its message contains advice.
     func validateListing(at endpoint: Endpoint) throws(TransferError) {
         guard let transport = self[endpoint]?.transport else { return }
         guard let lister = transport as? any FolderListing else {
             throw TransferError(
-                .unsupported, .unsupported, "The transport \"\(endpoint.transport)\" can't list folders. List the files one by one.")
+                .unsupported, .unsupported, "The transport \"\(endpoint.transport)\" can't list folders. Name the files one by one.")
         }
         try lister.validateListing(at: endpoint)
     }

@@ -13,7 +13,7 @@ struct AddCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Download: the paths are remote names.")
+    @Flag(help: "Download the given remote paths instead of uploading.")
     var download = false
 
     @Argument(help: "The account.", completion: Candidates.accounts, transform: TextArgument.text)
@@ -28,7 +28,7 @@ struct AddCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The destination, as for upload or download.",
+            "The remote folder; with --download, the local folder.",
             valueName: "folder"))
     var to: String?
 
@@ -41,7 +41,7 @@ struct AddCommand: AsyncParsableCommand {
     private var sessions: SessionSubmission {
         SessionSubmission(
             common: common, options: options, transfer: transfer, direction: download ? .download : .upload, upload: uploadOptions,
-            uploadItems: uploadItems, download: downloadOptions, account: account, paths: paths, readsPaths: stdin, destination: to)
+            uploadItems: uploadItems, download: downloadOptions, account: account, paths: paths, hasStdinFlag: stdin, destination: to)
     }
 
     func validate() throws { try sessions.validate() }

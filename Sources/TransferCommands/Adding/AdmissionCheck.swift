@@ -22,14 +22,14 @@ struct AdmissionCheck {
 
     /// Checks the sessions' options against the rules of the endpoints' transports.
     ///
-    /// - Throws: A `CommandFailure` if no endpoint supports the options, or if the options are invalid at any endpoint, such as a forbidden
-    ///   header.
+    /// - Throws: A `CommandFailure` if no endpoint supports the options, or if the options are invalid at any endpoint, for example because of
+    ///   a forbidden header.
     func check(for direction: TransferDirection) throws(CommandFailure) {
         let options = attemptOptions
         try check { endpoint throws(TransferError) in try transports.validate(options, for: direction, at: endpoint) }
     }
 
-    /// Checks the download of a folder.
+    /// Checks that the endpoints can list a folder to download.
     ///
     /// - Throws: A `CommandFailure` if no endpoint can list folders.
     func check(folder: PathArgument) throws(CommandFailure) {
@@ -44,9 +44,9 @@ struct AdmissionCheck {
         }
     }
 
-    /// Checks a form with several files.
+    /// Checks that the endpoints can receive the form of `--form`.
     ///
-    /// - Throws: A `CommandFailure` if no endpoint can receive forms.
+    /// - Throws: A `CommandFailure` if no endpoint can receive forms, or if the options are invalid for forms at any endpoint.
     func checkForms() throws(CommandFailure) {
         let options = attemptOptions
         try check { endpoint throws(TransferError) in try endpoint.checkForms(options, with: transports[endpoint]?.transport) }
@@ -80,10 +80,11 @@ struct AdmissionCheck {
         return ["--overwrite always has no effect: \(reason)."]
     }
 
-    /// Checks a clash of remote names, of two items or only of files inside the items.
+    /// Checks a clash of remote names: between two items, or only between files inside the items.
     ///
-    /// - Returns: A warning for the user; nil if only files inside the items can clash, and no endpoint would lose a file.
-    /// - Throws: A `CommandFailure` if an endpoint would lose one of the files, or the first capable endpoint would reject the second item.
+    /// - Returns: A warning for the user; nil if only files inside the items can clash, and no file would be lost at any endpoint.
+    /// - Throws: A `CommandFailure` if one of the files would be lost at an endpoint, or if the first endpoint that can perform the session would
+    ///   reject the second item.
     func check(_ clash: RemoteNameClash) throws(CommandFailure) -> String? {
         var options = attemptOptions
         let clashes = NameClashes(at: endpoints) { endpoint throws(TransferError) in
@@ -109,7 +110,7 @@ struct AdmissionCheck {
     /// - Parameters:
     ///   - chunk: Whether `--chunk` is given.
     ///   - parallel: Whether `--parallel` is given.
-    ///   - isSingleFile: Whether each session has a single file, which `--parallel` can only send in segments.
+    ///   - isSingleFile: Whether each session has a single file, so that `--parallel` only sets the number of segments.
     func warnings(chunk: Bool, parallel: Bool, ofSingleFile isSingleFile: Bool) -> [String] {
         var warnings: [String] = []
         if chunk, let endpoint = endpoints.first, !endpoints.contains(where: { uploadOptions($0).hasChunks }) {

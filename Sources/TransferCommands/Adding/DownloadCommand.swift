@@ -39,7 +39,7 @@ struct DownloadCommand: AsyncParsableCommand {
     private var sessions: SessionSubmission {
         SessionSubmission(
             common: common, options: options, transfer: transfer, direction: .download, download: download, account: account,
-            paths: paths, readsPaths: stdin, destination: to)
+            paths: paths, hasStdinFlag: stdin, destination: to)
     }
 
     func validate() throws { try sessions.validate() }

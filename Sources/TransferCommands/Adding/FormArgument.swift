@@ -23,7 +23,7 @@ struct FormArgument: ExpressibleByArgument {
         }
         rest.removeFirst()
         var (name, type): (String?, String?) = (nil, nil)
-        // The options are at the end, because a path can contain a semicolon.
+        // Read the options from the end, because the path before them can contain semicolons.
         while let semicolon = rest.lastIndex(of: UInt8(ascii: ";")), let option = String(validating: rest[semicolon...], as: UTF8.self) {
             if name == nil, option.hasPrefix(";name=") {
                 name = String(option.dropFirst(6))

@@ -16,7 +16,7 @@ enum NamedValues {
             }
             let name = String(text[..<equals])
             guard values.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
-                throw ValidationError("\(option) gives \"\(name)\" twice. Remove one of them.")
+                throw ValidationError("\(option) gives \"\(name)\" twice. Remove one of the two.")
             }
         }
         return values

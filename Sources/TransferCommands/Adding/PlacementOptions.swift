@@ -25,12 +25,12 @@ struct PlacementOptions: ParsableArguments {
     /// Whether any of these options is given.
     var isGiven: Bool { position.isGiven || after != nil || notBefore != nil }
 
-    /// Sets the dependency and start time of the sessions. Throws an error if no session has the ID of `--after`.
+    /// Sets the dependency and start time of the sessions. Throws an error if `--after` does not identify exactly one session.
     func apply(to requests: inout [SessionRequest], in queue: any ControllableQueue) async throws {
         for index in requests.indices { try await apply(to: &requests[index], in: queue) }
     }
 
-    /// Sets the dependency and start time of a session. Throws an error if no session has the ID of `--after`.
+    /// Sets the dependency and start time of a session. Throws an error if `--after` does not identify exactly one session.
     func apply(to request: inout SessionRequest, in queue: any ControllableQueue) async throws {
         if let after { request.dependency = .after(try await SessionPrefix.resolve(after, in: queue)) }
         request.notBefore = notBefore?.date

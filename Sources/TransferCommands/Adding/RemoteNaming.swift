@@ -31,7 +31,8 @@ struct RemoteNaming {
     /// Returns the remote name of a file or folder: its local name, in the destination folder. Reads the file system, and so blocks, only
     /// for a path that ends with `.` or `..`, or is `/`.
     ///
-    /// - Returns: Nil if a path that ends with `.` or `..` does not exist. The queue then reports it, together with other unreadable paths.
+    /// - Returns: The remote name; nil for a path that ends with `.` or `..` and does not exist. The queue reports such a path, together with other
+    ///   unreadable paths.
     /// - Throws: `TransferError` for the root folder, or for an invalid name.
     func destination(of source: FilePath) throws(TransferError) -> RemotePath? {
         var name = Self.lastComponent(source)

@@ -20,8 +20,8 @@ struct SessionSubmission {
     var download: DownloadOptions?
     let account: String
     let paths: [PathArgument]
-    /// Whether to also read paths from standard input.
-    let readsPaths: Bool
+    /// Whether `--stdin` is given, so that the command also reads paths from standard input.
+    let hasStdinFlag: Bool
     /// The destination folder; nil for the default.
     let destination: String?
 
@@ -32,7 +32,7 @@ struct SessionSubmission {
     /// - Throws: `ValidationError`.
     func validate() throws {
         if !form.isEmpty {
-            guard paths.isEmpty, !readsPaths else {
+            guard paths.isEmpty, !hasStdinFlag else {
                 throw ValidationError("--form and paths can't be used together. Add each file as --form NAME=@FILE.")
             }
             guard direction == .upload, !options.each, uploadItems?.copy != true else {
@@ -41,11 +41,11 @@ struct SessionSubmission {
             guard form.contains(where: { $0.path != nil }) else {
                 throw ValidationError("A form needs at least one file. Add it as --form NAME=@FILE.")
             }
-        } else if paths.isEmpty, !readsPaths {
+        } else if paths.isEmpty, !hasStdinFlag {
             throw ValidationError("No paths are given. Name files or folders, or use - or --stdin.")
         }
-        if transfer.readsStandardInput, readsPaths || paths.contains(where: { $0.path == LocalPaths.standardInput }) {
-            throw ValidationError("Standard input can be read only once. Pass the paths or the settings in another way.")
+        if transfer.readsStandardInput, hasStdinFlag || paths.contains(where: { $0.path == GivenPaths.standardInput }) {
+            throw ValidationError("Standard input can be read only once. Pass the settings in a file, or use --setting.")
         }
         if direction == .upload {
             _ = try RemoteNaming(to: destination.map(ProcessArguments.bytes))
@@ -58,7 +58,7 @@ struct SessionSubmission {
     ///
     /// - Throws: An error if the endpoints or the queue reject a session. No session is then added.
     func add() async throws {
-        let given = try await LocalPaths.read(paths + (readsPaths ? [PathArgument(bytes: LocalPaths.standardInput.bytes)] : []))
+        let given = try await GivenPaths.read(paths + (hasStdinFlag ? [PathArgument(bytes: GivenPaths.standardInput.bytes)] : []))
         let items =
             direction == .download
             ? try remoteItems(given) : form.isEmpty ? try await localItems(given.map(\.path)) : [try await formItem()]
@@ -77,7 +77,7 @@ struct SessionSubmission {
             mode = try await queue.ownedMode
             warnings = try await checked(requests, given, clash, ofSingleFile: isSingleFile, in: queue)
             if direction == .download, destination != nil, CommandContext.current.queue == nil {
-                await BlockingIO.run { [folder] in LocalPaths.createFolder(folder) }
+                await BlockingIO.run { [folder] in GivenPaths.createFolder(folder) }
             }
             var requests = requests
             try await options.placement.apply(to: &requests, in: queue)
@@ -93,14 +93,14 @@ struct SessionSubmission {
         }
     }
 
-    private func requests(for batches: [[TransferItem]], _ transferOptions: SessionOptions) throws -> [SessionRequest] {
-        try batches.map { batch in
-            let name = options.name ?? Self.name(of: batch)
+    private func requests(for itemLists: [[TransferItem]], _ transferOptions: SessionOptions) throws -> [SessionRequest] {
+        try itemLists.map { items in
+            let name = options.name ?? Self.name(of: items)
             var request =
                 direction == .download
                 ? try SessionRequest.download(
-                    items: batch, from: account, to: folder, name: name, tags: options.tag, options: transferOptions)
-                : try SessionRequest.upload(items: batch, to: account, name: name, tags: options.tag, options: transferOptions)
+                    items: items, from: account, to: folder, name: name, tags: options.tag, options: transferOptions)
+                : try SessionRequest.upload(items: items, to: account, name: name, tags: options.tag, options: transferOptions)
             options.apply(to: &request)
             return request
         }
@@ -126,8 +126,8 @@ struct SessionSubmission {
         let endpoints = try await queue.existingAccount(account).account.endpoints
         guard let sessionOptions = requests.first?.options else { return [] }
         let check = AdmissionCheck(endpoints: endpoints, options: sessionOptions, transports: CommandContext.current.transports)
-        // With `--dedupe`, the session may already exist. The command then lets the queue report errors in the sessions' options and remote
-        // names.
+        // With `--dedupe`, the session may already exist, and errors in the new session then don't matter. So only the queue checks the options
+        // and remote names.
         let isNew = options.dedupe == nil
         if isNew { try check.check(for: direction) }
         if isNew, !form.isEmpty { try check.checkForms() }
@@ -142,7 +142,7 @@ struct SessionSubmission {
 
     // MARK: Items
 
-    /// The local destination of downloads.
+    /// The local folder for downloads.
     private var folder: FilePath { FilePath(bytes: destination.map(ProcessArguments.bytes) ?? []).absolute }
 
     private func remoteItems(_ paths: [PathArgument]) throws -> [TransferItem] {

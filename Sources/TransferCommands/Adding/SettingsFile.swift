@@ -9,7 +9,7 @@ enum SettingsFile {
     /// The maximum size of the file in bytes, enough for the signed URLs of ten thousand files.
     private static let limit = 1 << 24
 
-    /// Reads the settings in a file that only its owner can access, or in standard input. Ignores blank lines and lines that begin with
+    /// Reads the settings from a file that only its owner can access, or from standard input. Ignores blank lines and lines that begin with
     /// `#`.
     ///
     /// - Throws: An error if the input can't be read, a line is not `NAME=VALUE`, or a name is repeated. The message does not contain a

@@ -144,7 +144,7 @@ struct TransferOptions: ParsableArguments {
         let settings = try NamedValues.read(setting, of: "--setting")
         guard let settingsFile else { return settings }
         return try settings.merging(try await SettingsFile.read(settingsFile.path)) { _, _ in
-            throw CommandFailure(.usage, "A setting is given both by --setting and in the settings file. Remove one of them.")
+            throw CommandFailure(.usage, "A setting is given both by --setting and in the settings file. Remove one of the two.")
         }
     }
 

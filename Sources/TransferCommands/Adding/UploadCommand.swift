@@ -37,7 +37,7 @@ struct UploadCommand: AsyncParsableCommand {
     private var sessions: SessionSubmission {
         SessionSubmission(
             common: common, options: options, transfer: transfer, direction: .upload, upload: upload, uploadItems: items, account: account,
-            paths: paths, readsPaths: stdin, destination: to)
+            paths: paths, hasStdinFlag: stdin, destination: to)
     }
 
     func validate() throws { try sessions.validate() }

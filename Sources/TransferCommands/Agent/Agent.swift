@@ -9,7 +9,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Runs the queue for the agent commands, in the background or in the foreground.
+/// Runs the queue as an agent, in the background or in the foreground.
 struct Agent {
     let common: CommonOptions
     let limits: RunLimitOptions
@@ -24,20 +24,20 @@ struct Agent {
     /// - Throws: An error if the agent can't start, for example because another process owns the queue.
     func run() async throws {
         ProcessMemoryProtection.enable()
-        let (ends, end) = AsyncStream.makeStream(of: Void.self)
-        // Handles signals from here on, so that a signal during the start also ends the agent cleanly.
+        let (stopRequests, stopRequest) = AsyncStream.makeStream(of: Void.self)
+        // Handle signals from here on, so that a signal during the start also ends the agent cleanly.
         let signals = TerminationSignals(hangUp: starter == nil) {}
         defer { signals.cancel() }
-        signals.whenReceived { end.yield() }
+        signals.whenReceived { stopRequest.yield() }
         if starter != nil { try StartReporter.detach() }
         let (logger, log) = try logger()
         let queue = try await common.openedQueueToRun(limits: limits, logger: logger)
         let server: ControlServer
         do {
             // `transferq run` also runs without a control socket. An agent needs one, because other commands reach the queue only through it.
-            server = try ControlServer(for: queue, as: .agent, logger: logger, onStopRequest: { end.yield() })
+            server = try ControlServer(for: queue, as: .agent, logger: logger, onStopRequest: { stopRequest.yield() })
             let routes = await RouteWatch.start(for: queue)
-            let memory = Task { await HeapMemory.returnUnused(by: queue) }
+            let memory = Task { await HeapMemory.returnFreedMemory(afterRemovalsFrom: queue) }
             defer {
                 routes.cancel()
                 memory.cancel()
@@ -47,8 +47,8 @@ struct Agent {
             starter?.reportReady()
             let page = web.web ? WebProgram(try common.folder(), address: web.webListen, logger: logger) : nil
             let pageRun = Task { if let page { await page.run() } }
-            for await _ in ends { break }
-            logger.notice("The agent is stopping and interrupts running sessions.")
+            for await _ in stopRequests { break }
+            logger.notice("The agent is stopping. It interrupts running sessions.")
             page?.stop()
             pageRun.cancel()
             await server.shutDownQueue()

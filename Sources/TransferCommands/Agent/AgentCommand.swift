@@ -4,7 +4,8 @@ struct AgentCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "agent", abstract: "Runs the queue in the background.",
         discussion: """
-            The agent keeps running after its shell exits. Other commands reach the queue through it. Its log is agent.log in the storage folder.
+            The agent keeps running after its shell exits. Other commands reach the queue through the agent, whose log is agent.log in the storage \
+            folder.
 
             Example: transferq agent start
             """,

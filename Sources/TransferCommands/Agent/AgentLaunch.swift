@@ -11,7 +11,7 @@ import TransferKit
 
 /// Starts this program as an agent in a new process.
 package enum AgentLaunch {
-    /// Starts an agent that logs to the storage folder, and returns when it is ready. Does not block the cooperative pool.
+    /// Starts an agent that logs to the storage folder, and returns when the agent is ready. Does not block the cooperative pool.
     ///
     /// - Parameter arguments: The arguments after the program's name.
     /// - Throws: A `CommandFailure` if the agent failed to start.
@@ -26,7 +26,8 @@ package enum AgentLaunch {
     ///   - arguments: The arguments after the program's name, without `--ready-descriptor`.
     ///   - log: The agent's log file, for error messages.
     /// - Returns: The agent's process ID.
-    /// - Throws: A `CommandFailure`. If the agent reported the reason for its failure, with that reason and the agent's exit status.
+    /// - Throws: A `CommandFailure` if the agent failed to start. The failure contains the reason and the exit status that the agent reported, if
+    ///   any.
     static func launch(_ arguments: [[UInt8]], log: FilePath) throws(CommandFailure) -> pid_t {
         do {
             let (reading, writing) = try FileDescriptor.pipe()
@@ -35,8 +36,8 @@ package enum AgentLaunch {
             do {
                 defer { try? writing.close() }
                 process = try ChildProgram.start(
-                    executable, arguments + [Array("--ready-descriptor".utf8), Array("\(readyNumber)".utf8)],
-                    descriptors: [0: .null, 1: .null, 2: .null, readyNumber: .descriptor(writing)],
+                    executable, arguments + [Array("--ready-descriptor".utf8), Array("\(readyDescriptor)".utf8)],
+                    descriptors: [0: .null, 1: .null, 2: .null, readyDescriptor: .descriptor(writing)],
                     variable: "\(CrashReports.variable.name)=\(CrashReports.variable.value)")
             }
             let text = try readToEnd(reading)
@@ -53,7 +54,7 @@ package enum AgentLaunch {
     }
 
     /// The descriptor on which the agent reports the result of its start: the first one after the standard streams.
-    private static let readyNumber: CInt = 3
+    private static let readyDescriptor: CInt = 3
 
     private static func readToEnd(_ descriptor: FileDescriptor) throws -> Data {
         var data = Data()

@@ -33,7 +33,7 @@ struct AgentStartCommand: AsyncParsableCommand {
 
     func run() async throws {
         let folder = try common.folder()
-        if let (queue, owner) = try await common.answeringOwner(), owner.role == .agent {
+        if let (queue, owner) = try await common.respondingOwner(), owner.role == .agent {
             if !limits.arguments.isEmpty {
                 let arguments = limits.arguments.joined(separator: " ")
                 await common.note(
@@ -45,7 +45,7 @@ struct AgentStartCommand: AsyncParsableCommand {
             }
             if logSize != nil {
                 await common.note(
-                    "The agent is already running, so the size of its log is unchanged. To restart it: transferq agent stop, then agent start"
+                    "The agent is already running, so the size of its log is unchanged. To restart the agent: transferq agent stop, then agent start"
                 )
             }
             return await AgentDescription(owner, try await queue.status().mode, folder: folder).write(asJSON: common.json)
@@ -58,9 +58,9 @@ struct AgentStartCommand: AsyncParsableCommand {
             _ = try await BlockingIO.run { () throws(CommandFailure) in try AgentLaunch.launch(words, log: log) }
         } catch {
             // Another command may have started an agent at the same time.
-            guard let owner = try await common.answeringOwner()?.owner, owner.role == .agent else { throw error }
+            guard let owner = try await common.respondingOwner()?.owner, owner.role == .agent else { throw error }
         }
-        guard let (queue, owner) = try await common.answeringOwner() else {
+        guard let (queue, owner) = try await common.respondingOwner() else {
             throw CommandFailure(.storage, "The agent started and then exited. See \(log).")
         }
         await AgentDescription(owner, try await queue.status().mode, folder: folder).write(asJSON: common.json)
@@ -81,8 +81,8 @@ struct AgentStopCommand: AsyncParsableCommand {
     func run() async throws {
         let none = CommandFailure(.rejected, "No agent runs the queue in \(try common.folder()).")
         // If no process owns the queue, the command must not open or create it.
-        guard try await common.answeringOwner()?.owner.role.isAgent == true else { throw none }
-        // If the agent has exited since the check, withOwner returns nil when no process owns the queue any more.
+        guard try await common.respondingOwner()?.owner.role.isAgent == true else { throw none }
+        // `withOwner` returns nil if the agent has exited since the check and no other process owns the queue.
         _ = try await common.withOwner { queue in
             guard try await queue.owner().role.isAgent else { throw none }
             try await queue.stopAgent()
@@ -104,10 +104,10 @@ struct AgentStatusCommand: AsyncParsableCommand {
 
     func run() async throws {
         let folder = try common.folder()
-        let answer = try await common.answeringOwner()
-        guard let (queue, owner) = answer, owner.role.isAgent else {
+        let found = try await common.respondingOwner()
+        guard let (queue, owner) = found, owner.role.isAgent else {
             if common.json { await CommandContext.current.output.write(["running": .bool(false)] as JSONValue) }
-            let other = (answer?.owner).map { " Process \($0.processID) owns it." } ?? " To start one: transferq agent start"
+            let other = (found?.owner).map { " Process \($0.processID) owns it." } ?? " To start one: transferq agent start"
             throw CommandFailure(.rejected, "No agent runs the queue in \(folder).\(other)")
         }
         await AgentDescription(owner, try await queue.status().mode, folder: folder).write(asJSON: common.json)

@@ -4,11 +4,11 @@ import TransferKit
     import Glibc
 #endif
 
-/// The heap of the C library, which keeps freed memory for later allocations. Only glibc has the functions that return this memory.
+/// The heap of the C library, which keeps freed memory for later allocations. Only glibc has functions that return this memory to the system.
 enum HeapMemory {
     /// The number of removed sessions after which freed memory is returned to the system.
     private static let removals = 10_000
-    /// The delay before freed memory is returned. If the number of removals is reached again during the delay, the delay starts again.
+    /// The delay before freed memory is returned. If the number of removals is reached again during the delay, the delay restarts.
     private static let delay = Duration.seconds(5)
 
     /// Makes all threads allocate from two arenas (mallopt(3), M_ARENA_MAX). By default, glibc creates up to eight arenas for each processor, and
@@ -16,15 +16,15 @@ enum HeapMemory {
     static func shareArenas() {
         #if canImport(Glibc)
             guard let function = unsafe dlsym(nil, "mallopt") else { return }
-            // The header malloc.h is not a part of the module Glibc. It declares `int mallopt(int, int)` and `M_ARENA_MAX` as -8.
+            // The header malloc.h is not part of the module Glibc. It declares `int mallopt(int, int)` and `M_ARENA_MAX` as -8.
             let mallopt = unsafe unsafeBitCast(function, to: (@convention(c) (Int32, Int32) -> Int32).self)
             _ = mallopt(-8, 2)
         #endif
     }
 
-    /// Returns freed memory to the system each time that ``removals`` sessions were removed (malloc_trim(3)). Ends when the queue shuts
-    /// down.
-    static func returnUnused(by queue: TransferQueue) async {
+    /// Returns freed memory to the system (malloc_trim(3)) each time ``removals`` sessions have been removed, after ``delay``. Ends when the queue
+    /// shuts down.
+    static func returnFreedMemory(afterRemovalsFrom queue: TransferQueue) async {
         var removed = 0
         var pending: Task<Void, Never>?
         for await event in queue.events {
@@ -35,13 +35,13 @@ enum HeapMemory {
             pending?.cancel()
             pending = Task {
                 guard (try? await Task.sleep(for: delay)) != nil else { return }
-                await BlockingIO.run { returnUnused() }
+                await BlockingIO.run { returnFreedMemory() }
             }
         }
         pending?.cancel()
     }
 
-    private static func returnUnused() {
+    private static func returnFreedMemory() {
         #if canImport(Glibc)
             guard let function = unsafe dlsym(nil, "malloc_trim") else { return }
             // malloc.h declares `int malloc_trim(size_t)`.

@@ -90,7 +90,7 @@ package final class RotatingLog: Sendable {
         }
     }
 
-    /// Renames the log and the rotated files to the next number, which replaces the oldest file, and opens a new log.
+    /// Renames the log and each rotated file to the next number, replaces the oldest file, and opens a new log.
     private func rotate(_ state: inout State) {
         let names = [path] + (1...rotatedFiles).map { FilePath("\(path).\($0)") }
         for (old, new) in zip(names, names.dropFirst()).reversed() {

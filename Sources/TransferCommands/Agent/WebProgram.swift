@@ -22,7 +22,7 @@ final class WebProgram: Sendable {
     private let arguments: [[UInt8]]
     private let logger: Logger
     /// The maximum time from the end of the program's input to its exit. A program that hangs must not keep the agent from stopping.
-    private static let endLimit = Duration.seconds(3)
+    private static let exitTimeout = Duration.seconds(3)
 
     private struct State {
         var isStopping = false
@@ -67,7 +67,7 @@ final class WebProgram: Sendable {
             state.input = nil
         }
         Task { [state] in
-            try await Task.sleep(for: Self.endLimit)
+            try await Task.sleep(for: Self.exitTimeout)
             state.withLock { state in
                 if let process = state.process { kill(process, SIGKILL) }
             }

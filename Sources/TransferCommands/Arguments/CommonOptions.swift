@@ -30,7 +30,7 @@ struct CommonOptions: ParsableArguments {
         return logger
     }
 
-    /// Prints a note for a person to standard error, except with `--quiet`.
+    /// Prints a note for the user to standard error, except with `--quiet`.
     func note(_ text: String) async {
         guard !quiet else { return }
         await CommandContext.current.terminal.write(text.withoutControlCharacters)
@@ -91,7 +91,7 @@ extension CommonOptions {
 }
 
 extension ControllableQueue {
-    /// The mode of the queue; nil if no other process owns the queue, so that this process opened it.
+    /// The mode of the queue; nil if this process has opened the queue, because no other process owns it.
     var ownedMode: QueueStatus.Mode? {
         get async throws { self is TransferQueue ? nil : try await status().mode }
     }

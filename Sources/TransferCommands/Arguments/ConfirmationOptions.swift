@@ -11,14 +11,14 @@ struct ConfirmationOptions: ParsableArguments {
     @Flag(help: "Only print the IDs of the sessions that would change.")
     var dryRun = false
 
-    /// Whether ``confirm(_:)`` asks: standard input and standard error are terminals, and `--yes` is not given.
+    /// Whether ``confirm(_:)`` asks the user: standard input and standard error are terminals, and `--yes` is not given.
     var asks: Bool { !yes && isatty(STDIN_FILENO) == 1 && CommandContext.current.terminal.isTerminal }
 
-    /// Asks for confirmation if standard input and standard error are terminals. Does nothing with `--yes`.
+    /// Asks the user for confirmation if standard input and standard error are terminals. Does nothing with `--yes`.
     ///
-    /// - Parameter question: The question, without the choices.
-    /// - Returns: Whether the question was asked, and the answer was yes.
-    /// - Throws: A `CommandFailure` if the answer is not yes.
+    /// - Parameter question: The question, without the instruction to type `yes`.
+    /// - Returns: Whether the user has confirmed; false if this method did not ask.
+    /// - Throws: A `CommandFailure` if the user's answer is neither `y` nor `yes`.
     @discardableResult
     func confirm(_ question: String) async throws -> Bool {
         guard asks else { return false }

@@ -1,15 +1,16 @@
 import ArgumentParser
 import TransportSupport
 
-/// Replaces the parser's suggestions for unknown options. The parser compares only letters, so it suggests `--store` for `--token`.
+/// Replaces the parser's suggestions for unknown options. The parser also suggests options with little
+/// similarity, such as `--store` for `--token`.
 enum OptionWords {
-    /// The names that other programs use for options of this program.
+    /// Option names of other programs, with the corresponding names of this program.
     private static let synonyms = ["concurrency": "max-sessions", "jobs": "max-sessions"]
 
     /// Replaces the suggestion in a parser error.
     ///
     /// - Parameters:
-    ///   - text: The parser's text.
+    ///   - text: The parser's error message.
     ///   - arguments: The arguments of the command.
     static func correctingSuggestion(in text: String, for arguments: [String]) -> String {
         text.replacing(#/Unknown option '--([^']+)'\.?(?: Did you mean '[^']*'\?)?/#) { match in
@@ -24,7 +25,7 @@ enum OptionWords {
         return options.nearest(to: word)
     }
 
-    /// The names, without dashes, of the options in the help of the command that the arguments name.
+    /// The option names, without dashes, in the help of the command that the arguments name.
     private static func options(of arguments: [String]) -> [String] {
         var command: any ParsableCommand.Type = RootCommand.self
         for word in arguments {

@@ -17,7 +17,7 @@ package enum ProcessArguments: Sendable {
     /// The arguments after the program's name.
     package static var current: [String] { words.dropFirst().map(string) }
 
-    /// The words of this process's command line, from the program's name on.
+    /// The words of this process's command line, including the program's name.
     ///
     /// On Linux, the kernel reports the words (proc_pid_cmdline(5)). A statically linked standard library looks for the words next to the
     /// environment, but a preloaded library can move the environment with setenv(3) before `main`.
@@ -58,11 +58,11 @@ package enum ProcessArguments: Sendable {
 
     private static func readToEnd(_ file: FileDescriptor) throws -> [UInt8] {
         var bytes: [UInt8] = []
-        var part = [UInt8](repeating: 0, count: 1 << 16)
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = try unsafe part.withUnsafeMutableBytes { unsafe try file.read(into: $0) }
+            let count = try unsafe buffer.withUnsafeMutableBytes { unsafe try file.read(into: $0) }
             if count == 0 { return bytes }
-            bytes += part.prefix(count)
+            bytes += buffer.prefix(count)
         }
     }
 

@@ -8,14 +8,14 @@ enum SessionPrefix {
     private static let maximumListedCandidates = 10
 
     /// The help of an argument that selects a session.
-    static let help = "The ID, its first four characters, or an index: '#3'"
+    static let help = "The ID (at least 4 characters), or an index: '#3'"
     /// The help of an argument that selects sessions.
-    static let manyHelp = "IDs, their first four characters, or indices: '#3'"
+    static let manyHelp = "IDs (at least 4 characters each), or indices: '#3'"
 
     /// The maximum number of matching sessions to count.
-    private static let limit = 10_000
+    private static let maximumCountedMatches = 10_000
 
-    /// Returns the session with a prefix or an index.
+    /// Returns the ID of the session that an ID prefix or an index identifies.
     ///
     /// - Throws: A `CommandFailure` if the text is invalid, no session matches, or several sessions match.
     static func resolve(_ prefix: String, in queue: any ControllableQueue) async throws -> SessionID {
@@ -25,7 +25,7 @@ enum SessionPrefix {
                 .usage,
                 "\"\(prefix)\" is too short. Give at least \(minimumLength) characters of the ID.\(indexAdvice(for: prefix))")
         }
-        let candidates = prefix.isEmpty ? [] : try await queue.sessionIDs(beginningWith: prefix, limit: limit)
+        let candidates = prefix.isEmpty ? [] : try await queue.sessionIDs(beginningWith: prefix, limit: maximumCountedMatches)
         switch candidates.count {
         case 0: throw try await unknown(prefix, in: queue)
         case 1: return candidates[0]
@@ -47,7 +47,7 @@ enum SessionPrefix {
         return found
     }
 
-    /// The error for a prefix without a session. It names sessions whose IDs begin with the prefix's first three characters.
+    /// The error for a prefix that matches no ID. The message names sessions whose IDs begin with the prefix's first three characters.
     private static func unknown(_ prefix: String, in queue: any ControllableQueue) async throws -> CommandFailure {
         let start = String(prefix.prefix(minimumLength - 1))
         let near = prefix.isEmpty ? [] : try await queue.sessionIDs(beginningWith: start, limit: maximumListedCandidates)

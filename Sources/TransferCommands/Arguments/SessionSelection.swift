@@ -3,7 +3,7 @@ import TransferControl
 import TransferKit
 
 /// The sessions to which a command applies: the sessions with the given IDs, all sessions, or the sessions that match all given filters.
-/// Several states form one filter, which a session in any of the states matches.
+/// Several states form one filter: a session in any of these states matches.
 struct SessionSelection {
     private let ids: [String]
     /// Whether `--all` selects the sessions.
@@ -50,8 +50,8 @@ struct SessionSelection {
     /// - Parameter resolved: Receives the sessions that were selected by ID. If the queue's owner exited before it responded, repeat the
     ///   call with the same variable, because the owner may have completed the operation.
     /// - Returns: The changed sessions, and an error for each session that was selected by ID and rejected the operation.
-    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed. If the IDs select a single session that rejects the
-    ///   operation, the error of that session.
+    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed. If the IDs select a single session and it rejects the
+    ///   operation, the session's error.
     func apply(
         _ operation: SessionOperation, in queue: any ControllableQueue, resolved: inout [SessionID]?
     ) async throws -> AppliedOperation {
@@ -70,19 +70,19 @@ struct SessionSelection {
         guard sessions.count == 1 else {
             let (changed, refused) = try await queue.applyFindingRefusals(operation, to: sessions)
             var applied = AppliedOperation(changed: changed)
-            for (id, error) in refused { applied.refusals.append(await Self.advice(operation, id, error, in: queue)) }
+            for (id, error) in refused { applied.refusals.append(await Self.errorWithAdvice(operation, id, error, in: queue)) }
             return applied
         }
         do {
             try await queue.apply(operation, to: .id(sessions[0]))
             return AppliedOperation(changed: sessions)
         } catch let error as QueueError where !error.isLossOfOwner {
-            throw await Self.advice(operation, sessions[0], error, in: queue)
+            throw await Self.errorWithAdvice(operation, sessions[0], error, in: queue)
         }
     }
 
     /// The error of a session that rejected an operation, with advice.
-    private static func advice(
+    private static func errorWithAdvice(
         _ operation: SessionOperation, _ id: SessionID, _ error: QueueError, in queue: any ControllableQueue
     ) async -> QueueError {
         guard let session = try? await queue.status(of: id) else { return error }
@@ -181,7 +181,7 @@ struct AppliedOperation: Sendable {
     var refusals: [QueueError] = []
 }
 
-/// The filters of commands that select sessions, except `--tag`. Each command declares `--tag` itself, because its meaning differs.
+/// The filters of commands that select sessions, except `--tag`, which each command declares itself.
 struct SessionFilters: ParsableArguments {
     @Flag(help: "Select all sessions.")
     var all = false
@@ -207,7 +207,7 @@ struct SessionFilters: ParsableArguments {
     static let names = "--account, --tag, --failed, --cancelled and --completed"
 }
 
-/// The arguments that select sessions by IDs or filters, for commands whose `--tag` is a filter.
+/// The arguments that select sessions: IDs, or filters including `--tag`.
 struct SelectionArguments: ParsableArguments {
     @Argument(
         help: ArgumentHelp("\(SessionPrefix.manyHelp).", valueName: "id"),

@@ -5,7 +5,7 @@ enum ShortOptions {
     /// `-h` prints help, `-v` logs more, `-q` omits notes and progress, and `-y` confirms.
     private static let known: Set<Character> = ["h", "v", "q", "y"]
 
-    /// Options whose value can be mistaken for a short option, such as `-5`. Their own validation checks the value.
+    /// Options with a value that can look like a short option, such as `-5`. Each option's validation checks the value.
     private static let numeric: Set<String> = [
         "--at", "--chunk", "--context", "--deadline", "--give-up-after", "--jobs", "--keep-completed", "--length", "--limit", "--log-size",
         "--max", "--max-sessions", "--min-free", "--not-before", "--parallel", "--rate", "--response-timeout", "--since",

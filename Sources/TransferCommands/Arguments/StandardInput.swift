@@ -15,11 +15,11 @@ enum StandardInput {
     private static func readNow(_ what: String) throws(CommandFailure) -> [UInt8] {
         do {
             var bytes: [UInt8] = []
-            var part = [UInt8](repeating: 0, count: 1 << 16)
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
             while true {
-                let count = try unsafe part.withUnsafeMutableBytes { unsafe try FileDescriptor.standardInput.read(into: $0) }
+                let count = try unsafe buffer.withUnsafeMutableBytes { unsafe try FileDescriptor.standardInput.read(into: $0) }
                 if count == 0 { return bytes }
-                bytes += part.prefix(count)
+                bytes += buffer.prefix(count)
             }
         } catch Errno.badFileDescriptor {
             throw CommandFailure(.usage, "Cannot read \(what): standard input is closed. Nothing was changed.")

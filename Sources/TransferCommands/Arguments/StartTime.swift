@@ -1,8 +1,8 @@
 import ArgumentParser
 package import Foundation
 
-/// A point in time: ISO 8601, by default in this machine's time zone; a time of day, such as `23:00`, for its next occurrence; `tomorrow`,
-/// optionally with a time of day; or a duration from now, such as `+90s` or `+5m`.
+/// A point in time in one of these forms: ISO 8601, by default in this machine's time zone; a time of day, such as `23:00`, for its next
+/// occurrence; `tomorrow`, optionally with a time of day; or a duration from now, such as `+90s` or `+5m`.
 package struct StartTime: ExpressibleByArgument {
     package let date: Date
 

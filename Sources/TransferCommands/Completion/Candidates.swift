@@ -31,8 +31,8 @@ enum Candidates {
 
     /// Looks up completions in the queue.
     ///
-    /// The shell must stay responsive, so this method returns no completions if there is no queue yet, or if the queue's owner does not
-    /// respond within a second.
+    /// Returns no completions if there is no queue yet. The shell must stay responsive, so this method also returns no completions if the
+    /// queue's owner does not respond within a second.
     ///
     /// - Parameters:
     ///   - words: The words of the unfinished command.

@@ -51,8 +51,8 @@ struct RemoveCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Removes sessions in any state from the queue.",
         discussion: """
-            Source files and completed files at the destination stay. If one of up to 5,000 sessions can't be removed, none is removed. Prints \
-            the IDs of the removed sessions.
+            Source files and completed files at the destination stay. Up to 5,000 sessions are removed together: if one of them can't be \
+            removed, none is. Prints the IDs of the removed sessions.
 
             Example: transferq remove --account studio --failed --cancelled
             """)

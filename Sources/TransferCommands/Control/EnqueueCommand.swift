@@ -7,7 +7,7 @@ struct EnqueueCommand: OperationCommand {
         commandName: "enqueue", abstract: "Adds drafts to the queue.",
         discussion: """
             "transferq upload --draft" saves a draft, "transferq list --state draft" lists the drafts, "transferq set" changes them, and "transferq \
-            remove" removes them. Several drafts are added next to each other, in the order in which they were saved. Prints the IDs of the \
+            remove" removes them. Several drafts are added consecutively, in the order in which they were saved. Prints the IDs of the \
             added sessions.
 
             Example: transferq enqueue 3f2a --next
@@ -16,7 +16,7 @@ struct EnqueueCommand: OperationCommand {
     @OptionGroup var common: CommonOptions
 
     @Argument(
-        help: ArgumentHelp("IDs of drafts, or their first four characters.", valueName: "id"),
+        help: ArgumentHelp("IDs of drafts (at least 4 characters each).", valueName: "id"),
         completion: Candidates.sessions)
     var ids: [String] = []
 
@@ -36,6 +36,6 @@ struct EnqueueCommand: OperationCommand {
     }
 
     func validate() throws {
-        guard all == ids.isEmpty else { throw ValidationError("Select the drafts by their IDs, or all drafts by --all.") }
+        guard all == ids.isEmpty else { throw ValidationError("Specify either draft IDs or --all.") }
     }
 }

@@ -6,7 +6,7 @@ struct PauseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause", abstract: "Pauses running sessions, which keep their slots.",
         discussion: """
-            A waiting session has no slot to keep, so it becomes held. To continue both: transferq resume. \(aboutGroups)
+            A waiting session has no slot to keep, so it becomes held. To continue paused and held sessions: transferq resume. \(aboutGroups)
 
             Example: transferq pause 3f2a
             """)
@@ -39,7 +39,7 @@ struct HoldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold", abstract: "Holds sessions until they are released.",
         discussion: """
-            Held sessions keep their index but not their slots. \(aboutGroups)
+            A held session keeps its index but not its slot. \(aboutGroups)
 
             Example: transferq hold --account studio
             """)
@@ -70,9 +70,9 @@ struct ReleaseCommand: OperationCommand {
 
 struct YieldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "yield", abstract: "Interrupts running sessions to let others start.",
+        commandName: "yield", abstract: "Interrupts running sessions so that others can start.",
         discussion: """
-            A session resumes automatically after another session has started, or after five seconds. Waiting sessions have no run to \
+            A yielded session resumes automatically after another session has started, or after five seconds. Waiting sessions have no run to \
             interrupt; their IDs are not printed. To stop the whole queue: transferq \
             queue stop. \(aboutGroups)
 

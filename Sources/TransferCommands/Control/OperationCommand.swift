@@ -16,7 +16,7 @@ protocol OperationCommand: AsyncParsableCommand {
     var confirmation: ConfirmationOptions? { get }
     /// The session states that allow the operation, but in which it changes nothing. The command does not print the IDs of such sessions.
     var unchangedStates: Set<SessionState> { get }
-    /// Whether the operation lets sessions start. The command then explains how to run a queue that is not running.
+    /// Whether sessions can start after the operation. If so, the command explains how to run a queue that is not running.
     var startsSessions: Bool { get }
 }
 
@@ -74,7 +74,8 @@ extension OperationCommand {
         try Self.report(applied.refusals)
     }
 
-    /// Prints the IDs of the changed sessions. If there are none, explains why. Otherwise, explains how to run a queue that is not running.
+    /// Prints the IDs of the changed sessions. Adds a note if no session was changed, or if the changed sessions can't start because the queue is
+    /// not running.
     ///
     /// - Parameter mode: The mode of the queue; nil if no process owns it.
     private func report(_ changed: [SessionID], mode: QueueStatus.Mode?) async {

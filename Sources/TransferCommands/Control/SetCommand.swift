@@ -8,7 +8,7 @@ struct SetCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Changes properties of sessions.",
         discussion: """
-            Completed sessions can't change. Properties without an option keep their values; the defaults below apply only to new sessions. Some \
+            Completed sessions can't change. Omitted properties keep their values; the defaults below apply only to new sessions. Some \
             properties can't change after the first byte; see "Changing running sessions" in the documentation. \(aboutGroups)
 
             Example: transferq set 3f2a --rate 500K --set-tag night
@@ -63,7 +63,7 @@ struct SetCommand: OperationCommand {
         completion: .list(ClearedProperty.allCases.map(\.rawValue)))
     var clear: [ClearedProperty] = []
 
-    /// Another name of `--clear tags`.
+    /// Another name for `--clear tags`.
     @Flag(help: .hidden)
     var clearTags = false
 

@@ -28,21 +28,21 @@ struct DoctorCommand: AsyncParsableCommand {
         do {
             let seen = try await common.withQueue { queue in
                 (
-                    floor: try await queue.status().diskFloor, store: await storeFindings(queue, folder),
+                    floor: try await queue.status().diskFloor, database: await databaseFindings(queue, folder),
                     owner: try await ownerFinding(queue),
                     accounts: try await queue.accounts()
                 )
             }
-            findings += await Self.diskFindings(folder, floor: seen.floor) + seen.store + [seen.owner].compactMap(\.self)
+            findings += await Self.diskFindings(folder, floor: seen.floor) + seen.database + [seen.owner].compactMap(\.self)
             accounts = seen.accounts
         } catch let error as QueueError {
-            // Uses the default disk floor, because the queue can't report its own.
+            // Uses the default disk floor, because a queue that can't be reached can't report its disk floor.
             findings += await Self.diskFindings(folder, floor: QueueConfiguration().diskFloor)
             findings.append(Finding(check: "store", state: .wrong, detail: error.message))
             await CommandContext.current.output.write(findings, asJSON: common.json)
             throw ExitStatus(error.code)
         }
-        // The queue is closed before the endpoint checks, because a server can take a long time to respond.
+        // `withQueue` has released the queue, so other commands can use it while this command waits for servers.
         findings += await EndpointCheck.findings(accounts, CommandContext.current.transports, within: checkOptions.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }
@@ -73,7 +73,7 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     /// Findings about the database in the storage folder: its state, and the sessions in quarantine. Empty for a fleet.
-    private func storeFindings(_ queue: any ControllableQueue, _ folder: FilePath) async -> [Finding] {
+    private func databaseFindings(_ queue: any ControllableQueue, _ folder: FilePath) async -> [Finding] {
         do {
             let health = try await queue.storeHealth()
             let fields: [(name: String, value: JSONValue)] = [

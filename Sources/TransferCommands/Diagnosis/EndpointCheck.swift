@@ -4,8 +4,8 @@ import TransferOutput
 
 /// Checks the endpoints of accounts by connecting to them.
 enum EndpointCheck {
-    /// Checks all endpoints of the accounts concurrently. Findings about blocked accounts come first, then the findings about endpoints, each in the
-    /// order of the accounts.
+    /// Checks all endpoints of the accounts concurrently. Findings about blocked accounts come first, then the findings about endpoints, both in
+    /// the order of the accounts.
     ///
     /// - Parameter limit: The time limit for each endpoint.
     static func findings(
@@ -40,7 +40,7 @@ enum EndpointCheck {
         let check = "endpoint \(account)"
         var fields: [(name: String, value: JSONValue)] = [("account", .string(account)), ("address", .string(endpoint.displayAddress))]
         guard let transport else {
-            let detail = "\(endpoint.displayAddress): this program lacks the transport \"\(endpoint.transport)\"."
+            let detail = "\(endpoint.displayAddress): this program does not include the transport \"\(endpoint.transport)\"."
             return Finding(check: check, state: .wrong, detail: detail, fields: fields)
         }
         guard let checking = transport as? any EndpointChecking else {
@@ -57,7 +57,7 @@ enum EndpointCheck {
                 ("limits", .object(report.limits.sorted { $0.key < $1.key }.map { ($0.key, .integer($0.value)) })),
                 ("hostKey", JSONValue(report.hostKeyFingerprint)), ("latency", .number(report.latency / .seconds(1))),
             ]
-            var words = [report.version.map { "version \($0)" } ?? "no version"]
+            var words = [report.version.map { "version \($0)" } ?? "version unknown"]
             if !report.otherVersions.isEmpty { words.append("also supports \(report.otherVersions.joined(separator: " and "))") }
             if !report.features.isEmpty { words.append(report.features.joined(separator: " ")) }
             if let size = report.maximumSize { words.append("files up to \(Figures.size(size))") }

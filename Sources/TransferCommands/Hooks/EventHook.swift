@@ -6,7 +6,7 @@ import TransferOutput
 /// Passes events to a program or a URL, in order and at least once.
 ///
 /// The hook stores the revision (number) of each handled event before it handles the next one. After a crash of any process, the hook
-/// continues after the stored revision. So the event in progress can be repeated, but no event is lost.
+/// continues after the stored revision. The hook can therefore repeat the event in progress, but loses no event.
 actor EventHook {
     enum Target: Sendable {
         case program(HookProgram)
@@ -16,7 +16,7 @@ actor EventHook {
     /// The first and the longest delay between two attempts. Each delay is twice the previous one, up to the longest delay.
     private static let delays = (first: Duration.seconds(1), longest: Duration.seconds(300))
     /// The number of consecutive skipped events after which the revision is stored, so that a restarted hook does not read all of them again.
-    private static let skippedEvents = 1_000
+    private static let skippedEventLimit = 1_000
 
     private let target: Target
     private let position: HookPosition
@@ -42,27 +42,29 @@ actor EventHook {
     /// - Throws: `CancellationError`, or a `CommandFailure` if the revision can't be stored.
     func handle(_ event: QueueEvent, index: Int?, upTo revision: UInt64) async throws {
         let body = Array((JSONValue(event, index: index).text + "\n").utf8)
-        // After the queue's storage was restored from a backup, new events repeat the revisions of earlier ones. The time distinguishes them. The
-        // limits prevent an overflow by a damaged time.
+        // After the storage folder was restored from a backup, new events repeat the revisions of earlier ones. The time distinguishes
+        // them. `min` and `max` prevent an overflow if the time is damaged.
         let id = "\(event.revision)-\(Int64(min(max(event.time.timeIntervalSince1970 * 1_000, 0), 1e15)))"
         var delay = Self.delays.first
         while let problem = await attempt(body, id) {
-            await warn("\(problem) Event \(event.revision) is repeated in \(delay.components.seconds) s.")
+            await warn("\(problem) Event \(event.revision) will be repeated in \(delay.components.seconds) s.")
             try await Task.sleep(for: delay)
             delay = min(delay * 2, Self.delays.longest)
         }
         try await store(revision)
     }
 
-    /// Skips an event that is not for this hook. Stores the revision only after ``skippedEvents`` consecutive calls.
+    /// Skips an event that is not for this hook. Stores the revision only after ``skippedEventLimit`` consecutive calls.
     ///
     /// - Throws: A `CommandFailure` if the revision can't be stored.
     func skip(upTo revision: UInt64) async throws {
         skipped += 1
-        if skipped >= Self.skippedEvents { try await store(revision) }
+        if skipped >= Self.skippedEventLimit { try await store(revision) }
     }
 
     /// Stores the revision after which the hook continues.
+    ///
+    /// - Throws: A `CommandFailure` if the revision can't be stored.
     func store(_ revision: UInt64) async throws {
         skipped = 0
         try await BlockingIO.run(.storage) { [position] in try position.store(revision) }

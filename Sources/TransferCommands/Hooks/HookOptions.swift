@@ -5,7 +5,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// The options that pass events to a program or to a URL.
+/// The options of a hook, which passes events to a program or to a URL.
 struct HookOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Run a program for each event; see above.", valueName: "program"))
     var exec: PathArgument?
@@ -51,7 +51,7 @@ struct HookOptions: ParsableArguments {
     /// - Throws: An error if the secret can't be read or is invalid, or if another process runs the hook.
     func open(in folder: FilePath, warn: @escaping @Sendable (String) async -> Void) async throws -> EventHook? {
         guard let target = try await target() else { return nil }
-        let path = folder.appending("hook-\(hook ?? key).revision")
+        let path = folder.appending("hook-\(hook ?? defaultName).revision")
         let position = try await BlockingIO.run(.storage) { try HookPosition(path) }
         return EventHook(target, position, warn: warn)
     }
@@ -70,13 +70,13 @@ struct HookOptions: ParsableArguments {
         return .webhook(hook)
     }
 
-    /// The default name of the hook: a hash of its target, so that it is the same in each run.
-    private var key: String {
-        let parts = exec.map { [$0.path.bytes] + arguments } ?? [Array((webhook ?? "").utf8)]
+    /// The default name of the hook: a hash of its target, so that the name is the same in each run.
+    private var defaultName: String {
+        let fields = exec.map { [$0.path.bytes] + arguments } ?? [Array((webhook ?? "").utf8)]
         var hash = SHA256()
-        for part in parts {
-            hash.update(data: Data("\(part.count):".utf8))
-            hash.update(data: Data(part))
+        for field in fields {
+            hash.update(data: Data("\(field.count):".utf8))
+            hash.update(data: Data(field))
         }
         return hash.finalize().prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }

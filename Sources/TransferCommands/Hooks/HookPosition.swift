@@ -46,7 +46,7 @@ final class HookPosition: Sendable {
             return
         }
         guard text.utf8.count == Self.digits + 1, let revision = UInt64(text.dropLast()) else {
-            throw CommandFailure(.storage, "\(path) does not contain a revision. Remove it to start the hook with new events.")
+            throw CommandFailure(.storage, "\(path) does not contain a revision. Remove the file to start the hook with new events.")
         }
         stored.withLock { $0 = revision }
     }

@@ -7,7 +7,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// A program that runs once for each event. The event is only on its standard input, never in its arguments or in a shell command.
+/// A program that runs once for each event. The program receives the event only on its standard input, never in
+/// its arguments or in a shell command.
 struct HookProgram: Sendable {
     let program: FilePath
     let arguments: [[UInt8]]
@@ -24,7 +25,7 @@ struct HookProgram: Sendable {
             let (reading, writing) = try FileDescriptor.pipe()
             defer { try? writing.close() }
             do {
-                // Closes this end of the pipe, so that a write fails once the program has ended.
+                // Closes this process's copy of the reading end, so that a write fails once the program has ended.
                 defer { try? reading.close() }
                 process = try ChildProgram.start(program, arguments, descriptors: [0: .descriptor(reading)])
             }

@@ -10,7 +10,7 @@ struct BarLayout: Sendable {
     private static let wide = 100
     private static let maximumBar = 40
 
-    /// The progress of a line.
+    /// The progress that a line shows.
     enum ShownProgress: Sendable {
         /// The transferred fraction, 0 to 1.
         case fraction(Double)
@@ -20,10 +20,10 @@ struct BarLayout: Sendable {
         /// The percentage; a dash if the total is unknown.
         fileprivate var percent: String { if case .fraction(let fraction) = self { "\(Int(fraction * 100))%" } else { "–" } }
 
-        /// The percentage, or the number of bytes.
+        /// The percentage; the number of bytes if the total is unknown.
         fileprivate var figure: String { if case .bytes(let bytes) = self { Figures.size(bytes) } else { percent } }
 
-        /// A bar with a number of characters between its brackets.
+        /// A bar with `length` characters between its brackets.
         fileprivate func bar(_ length: Int) -> String {
             switch self {
             case .fraction(let fraction):
@@ -82,10 +82,10 @@ struct BarLayout: Sendable {
         rate: Double?, seconds: Double?, count: (done: Int, all: Int, noun: String)?, size: Int64?, width: Int
     ) -> [String] {
         let isWide = width >= wide
-        let parts = count.map { "\($0.done)/\($0.all)" + (isWide ? " \($0.noun)" : "") } ?? ""
+        let countText = count.map { "\($0.done)/\($0.all)" + (isWide ? " \($0.noun)" : "") } ?? ""
         return [
             padded(Figures.rate(rate), 10), padded(Figures.time(seconds) + (isWide ? " left" : ""), isWide ? 12 : 7),
-            padded(parts, isWide ? 14 : 7), padded(Figures.size(size), 9),
+            padded(countText, isWide ? 14 : 7), padded(Figures.size(size), 9),
         ]
     }
 
@@ -106,7 +106,7 @@ struct BarLayout: Sendable {
                 size: total.fraction == nil ? nil : total.bytesTotal, width: width), wait: wait, width: width)
     }
 
-    /// The number of characters of the words at the beginning of a line about an event, including the spaces after them.
+    /// The width of the first column in a line about an event: the first words, and the spaces after them.
     static let wordLength = 11
 
     /// A line about an event, with a colour for its first words: green for success, red for errors, yellow for events after which the queue

@@ -25,8 +25,8 @@ actor BarProgress: ProgressDisplay {
     }
 
     private var running: [Run] = []
-    /// The names of sessions, for lines about them. A session leaves ``running`` before the event about its end, but the line needs its
-    /// name.
+    /// The names of sessions, for lines about them. A session leaves ``running`` before the event about its end, but the line about this
+    /// event needs the session's name.
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
     private var scrolled: [String] = []
@@ -191,7 +191,7 @@ actor BarProgress: ProgressDisplay {
         let lines = scrolled
         scrolled = []
         let (width, height) = terminal.size
-        // Lines that have scrolled off the screen can't be redrawn, so the bars must fit on it.
+        // Lines that have scrolled off the screen can't be redrawn, so the bars must fit on the screen.
         let room = max(0, height - 2)
         let shown = running.count > room ? max(0, room - 1) : running.count
         var footer = running.prefix(shown).map { bars.line($0.name, $0.statistics, wait: $0.wait, width: width) }

@@ -8,7 +8,7 @@ import TransferOutput
 struct EventFacts: Sendable {
     /// Why the session of the event waits; nil if that is unknown.
     var reason: WaitReason?
-    /// The end of the back-off of the endpoint that the session used before; nil if that endpoint is available.
+    /// The time at which the back-off of the session's previous endpoint ends; nil if that endpoint is available.
     var nextUse: Date?
     /// The name of the event's file; nil if the event is not about a file, or the name is unknown.
     var file: String?
@@ -85,7 +85,7 @@ extension WaitReason {
 }
 
 extension QueueEvent.Kind {
-    /// The file that a line about the event names.
+    /// The file that a line about the event names; nil if the line names no file.
     fileprivate var shownFile: (session: SessionID, position: Int64)? {
         switch self {
         case .itemFailed(let id, let position, _), .itemRestarted(let id, let position, _): (id, position)

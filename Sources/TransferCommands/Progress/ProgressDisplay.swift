@@ -33,8 +33,8 @@ enum ProgressStyle: String, ExpressibleByArgument, CaseIterable {
     /// Empty, because the help text of `--progress` already lists the values.
     static var allValueStrings: [String] { [] }
 
-    /// Creates the display for a queue. Without a terminal that can move the cursor, `auto` selects `plain`; without a terminal, so does
-    /// `bars`.
+    /// Creates the display for a queue. Without a terminal, `auto` and `bars` select `plain`. On a terminal that can't move the
+    /// cursor, only `auto` selects `plain`.
     func display(of queue: TransferQueue) async -> any ProgressDisplay {
         let context = CommandContext.current
         switch self {

@@ -32,7 +32,7 @@ package struct RunTotal: Sendable {
     /// Whether a session is included and has not ended.
     func isPending(_ id: SessionID) -> Bool { shares[id]?.hasEnded == false }
 
-    /// Includes or updates a session that is new, running or restarted.
+    /// Includes a waiting or running session, or updates its share of the totals.
     package mutating func expect(_ id: SessionID, _ statistics: SessionStatistics) {
         let isUnsized = statistics.bytesTotal == nil
         let bytesSent = isUnsized ? statistics.bytesSent : min(statistics.bytesSent, statistics.bytesKnown)
@@ -59,21 +59,21 @@ package struct RunTotal: Sendable {
     }
 
     private mutating func set(_ id: SessionID, _ share: Share?) {
-        for (old, sign) in [(shares[id], -1), (share, 1)] {
-            guard let old else { continue }
-            // Eight sessions of the largest size exceed the range of the type, so the sums are limited.
-            bytesTotal = max(0, bytesTotal.addingSaturated(Int64(sign) * old.bytesTotal))
-            bytesSent = max(0, bytesSent.addingSaturated(Int64(sign) * old.bytesSent))
-            if old.hasEnded { sessionsEnded += sign }
-            if old.isUnsized { sessionsUnsized += sign }
+        for (addend, sign) in [(shares[id], -1), (share, 1)] {
+            guard let addend else { continue }
+            // The sum of eight sessions of the largest size exceeds the range of Int64, so the sums saturate.
+            bytesTotal = max(0, bytesTotal.addingSaturated(Int64(sign) * addend.bytesTotal))
+            bytesSent = max(0, bytesSent.addingSaturated(Int64(sign) * addend.bytesSent))
+            if addend.hasEnded { sessionsEnded += sign }
+            if addend.isUnsized { sessionsUnsized += sign }
         }
         shares[id] = share
     }
 
     /// The remaining time in seconds; nil if it is unknown.
     ///
-    /// - Parameter running: The statistics of the running sessions. The result is at least the remaining time of the slowest one, which can
-    ///   exceed the time for all remaining bytes at the sum of the rates.
+    /// - Parameter running: The statistics of the running sessions. The result is at least the remaining time of the slowest session.
+    ///   This time can exceed the time that all remaining bytes take at the sum of the rates.
     package func secondsRemaining(_ running: [SessionStatistics]) -> Double? {
         let rate = running.compactMap(\.rate).reduce(0, +)
         let remaining = bytesTotal - bytesSent

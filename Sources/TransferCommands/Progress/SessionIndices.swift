@@ -10,7 +10,7 @@ struct SessionIndices: Sendable {
         self.order = order.map { SessionOrder($0) }
     }
 
-    /// Applies an event and returns the new index of its session. For a removed session, returns its last index.
+    /// Applies an event and returns the new index of its session; nil if the index is unknown. For a removed session, returns its last index.
     mutating func index(at event: QueueEvent) -> Int? {
         switch event.kind {
         case .gap: order = nil

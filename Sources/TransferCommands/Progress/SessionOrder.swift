@@ -34,7 +34,7 @@ package struct SessionOrder: Sendable {
         return nil
     }
 
-    /// Inserts sessions at an index, or at the end if the index is too large. Sessions already in the list stay in place.
+    /// Inserts sessions at an index, or at the end if the index is too large. Ignores sessions that are already in the list.
     package mutating func insert(_ ids: [SessionID], at index: Int) {
         let new = ids.filter { numbers[$0] == nil }
         guard !new.isEmpty else { return }

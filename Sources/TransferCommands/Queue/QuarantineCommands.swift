@@ -54,7 +54,7 @@ struct QuarantineListCommand: AsyncParsableCommand {
     }
 }
 
-/// A command that retries or deletes sessions in quarantine, and prints their numbers.
+/// A command that restores or deletes sessions in quarantine, and prints their numbers.
 protocol QuarantineChange: AsyncParsableCommand {
     var common: CommonOptions { get }
     var numbers: [Int64] { get }
@@ -91,8 +91,8 @@ struct QuarantineRetryCommand: QuarantineChange {
     static let configuration = CommandConfiguration(
         commandName: "retry", abstract: "Returns sessions to the queue.",
         discussion: """
-            If a running process owns the queue, the sessions return only after that process exits and the queue is next opened. Sessions \
-            that still can't be read return to quarantine.
+            If a running process owns the queue, the sessions return only when the queue is next opened after that process has exited. \
+            Sessions that still can't be read return to quarantine.
 
             Example: transferq quarantine retry 1
             """)

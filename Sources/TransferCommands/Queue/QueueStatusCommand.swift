@@ -13,7 +13,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
 
     func run() async throws {
         let (status, remaining, statistics) = try await common.withQueue { queue in
-            (try await queue.status(), try await queue.remainingUploads(), try await queue.statistics())
+            (try await queue.status(), try await queue.remainingSessions(), try await queue.statistics())
         }
         let output = CommandContext.current.output
         if common.json {

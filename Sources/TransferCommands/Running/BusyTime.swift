@@ -9,7 +9,7 @@ package struct BusyTime: Sendable {
 
     package init() {}
 
-    /// The time up to the event of the last call of ``count(_:)``, in seconds.
+    /// The time in seconds, up to the last event that ``count(_:)`` received.
     package private(set) var seconds: TimeInterval = 0
 
     /// Updates the time after an event. Call this method with all events of a run, in their order.
@@ -20,7 +20,7 @@ package struct BusyTime: Sendable {
         case .changed(let ids, _), .removed(let ids, _), .cancelled(let ids): active.subtract(ids)
         default: break
         }
-        // The clock of the events may be set back.
+        // The clock may have been set back between two events.
         let current = since.map { max(0, event.time.timeIntervalSince($0)) } ?? 0
         seconds = total + current
         if active.isEmpty {

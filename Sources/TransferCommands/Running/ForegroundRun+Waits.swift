@@ -3,7 +3,8 @@ import TransferKit
 import TransferOutput
 
 extension ForegroundRun {
-    /// Shows a line each time when no session runs and the queue waits for a time, such as the next attempt. Returns when the events end.
+    /// Shows a line whenever no session runs and the queue waits until a certain time, such as that of the next attempt. Returns when the events
+    /// end.
     ///
     /// - Parameter events: The events of the run; nil to return immediately.
     static func showWaits(_ events: QueueEvents?, of queue: TransferQueue, on display: any ProgressDisplay) async {
@@ -73,7 +74,7 @@ extension WaitReason {
         }
     }
 
-    /// Whether another reason is the same. The times of both may differ slightly, because they are computed from the uptime.
+    /// Whether another reason is the same. The two times may differ slightly, because they are computed from the uptime.
     fileprivate func isSame(as other: WaitReason?) -> Bool {
         guard let end, let otherEnd = other?.end else { return self == other }
         return abs(end.timeIntervalSince(otherEnd)) < 0.5 && isRetry == other?.isRetry

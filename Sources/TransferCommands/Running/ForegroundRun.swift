@@ -23,7 +23,7 @@ struct ForegroundRun {
     /// The condition that ends the run without a signal.
     let end: EndCondition
 
-    /// Runs the queue until the end condition is met or a signal arrives, and shuts it down.
+    /// Runs the queue until the end condition is met or a signal arrives, and then shuts the queue down.
     ///
     /// - Returns: `done`; `incomplete` if a session failed or needs user action; or `interrupted` after a signal.
     /// - Throws: The error if the queue can't start.
@@ -47,7 +47,7 @@ struct ForegroundRun {
             // The shutdown ends the event subscriptions. Otherwise, the tasks that read them would never end, and this method would never return.
             await shutDown()
             await showing
-            // If a signal arrived before the start, it has shut down the queue.
+            // A signal that arrived before the start has shut down the queue.
             if signals.isReceived { return .interrupted }
             throw error
         }

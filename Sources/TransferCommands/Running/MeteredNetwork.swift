@@ -14,7 +14,7 @@ enum MeteredNetwork {
     /// - Returns: Whether the network is metered, or probably metered; false if NetworkManager does not run or respond.
     static func isMetered() async -> Bool {
         guard hasBus else { return false }
-        let answer = await BlockingIO.run { () -> Data in
+        let response = await BlockingIO.run { () -> Data in
             let (process, output) = (Process(), Pipe())
             // The timeout of busctl does not include the time to connect to the bus.
             process.executableURL = URL(filePath: "/usr/bin/timeout")
@@ -29,6 +29,6 @@ enum MeteredNetwork {
             return (try? output.fileHandleForReading.readToEnd()) ?? Data()
         }
         // NMMetered of NetworkManager's D-Bus types: 1 means yes, and 3 means that NetworkManager guesses yes.
-        return ["u 1\n", "u 3\n"].contains(String(decoding: answer, as: UTF8.self))
+        return ["u 1\n", "u 3\n"].contains(String(decoding: response, as: UTF8.self))
     }
 }

@@ -9,25 +9,25 @@ import Locking
 enum RouteTable {
     /// Signals after changes of routes and network interfaces.
     final class Changes: Sendable {
-        /// A signal after one or more changes.
+        /// Yields a signal after one or more changes.
         let signals: AsyncStream<Void>
         private let continuation: AsyncStream<Void>.Continuation
-        private let hasNews = Locked(false)
+        private let hasNewRoute = Locked(false)
 
         fileprivate init() { (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
 
         fileprivate func signal(isNew: Bool) {
-            if isNew { hasNews.withLock { $0 = true } }
+            if isNew { hasNewRoute.withLock { $0 = true } }
             continuation.yield()
         }
 
         fileprivate func whenEnded(_ body: @escaping @Sendable () -> Void) { continuation.onTermination = { _ in body() } }
 
         /// Returns whether a new route to other machines was reported since the last call, or reports were lost.
-        func takeNews() -> Bool {
-            hasNews.withLock { hasNews in
-                defer { hasNews = false }
-                return hasNews
+        func hasNewRouteSinceLastCall() -> Bool {
+            hasNewRoute.withLock { hasNewRoute in
+                defer { hasNewRoute = false }
+                return hasNewRoute
             }
         }
     }
@@ -95,7 +95,7 @@ enum RouteTable {
         private struct Address {
             var family = UInt16(AF_NETLINK)
             var padding: UInt16 = 0
-            /// The kernel assigns a number.
+            /// 0, so that the kernel assigns a number.
             var process: UInt32 = 0
             var groups: UInt32
         }
@@ -116,7 +116,7 @@ enum RouteTable {
             return descriptor
         }
 
-        /// A message of the kernel: its length in four bytes, its type in two bytes, ten other bytes, and for a route `struct rtmsg` and attributes.
+        /// A message from the kernel: a length in four bytes, a type in two bytes, ten other bytes, and for a route `struct rtmsg` and attributes.
         private struct Message {
             let bytes: [UInt8]
 

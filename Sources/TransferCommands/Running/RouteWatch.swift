@@ -1,11 +1,12 @@
 import TransferKit
 
-/// Reports the network of this machine to a queue of this process: whether there is a route to other machines, and whether the network is metered.
+/// Reports the state of this machine's network to a queue in this process: whether there is a route to other machines, and whether the network is
+/// metered.
 struct RouteWatch {
-    /// The shortest time between two wake-ups. Programs can add many routes at the same time.
+    /// The minimum time between two reports about routes. Programs can add many routes at the same time.
     private static let interval = Duration.milliseconds(300)
     /// The time to wait for NetworkManager before the queue starts, and before a new route ends the waits of sessions.
-    fileprivate static let patience = Duration.milliseconds(500)
+    fileprivate static let responseTimeout = Duration.milliseconds(500)
 
     private let network: NetworkReporter
     private let task: Task<Void, Never>
@@ -13,7 +14,7 @@ struct RouteWatch {
     /// Reports the state of the network to a queue that has not started, and then each change of this state. After a new route, the queue
     /// retries unreachable servers.
     ///
-    /// Only systems with netlink report changes. If NetworkManager does not respond within ``patience``, the queue treats the network as
+    /// Only systems with netlink report changes. If NetworkManager does not respond within ``responseTimeout``, the queue treats the network as
     /// metered until the response.
     static func start(for queue: TransferQueue) async -> RouteWatch {
         // Subscribes before it reads the routes, so that no change is missed.
@@ -36,11 +37,11 @@ struct RouteWatch {
     private static func run(_ queue: TransferQueue, _ network: NetworkReporter, _ changes: RouteTable.Changes, hadRoute: Bool) async {
         var hadRoute = hadRoute
         for await _ in changes.signals {
-            let isNew = changes.takeNews()
+            let hasNewRoute = changes.hasNewRouteSinceLastCall()
             let hasRoute = await BlockingIO.run { RouteTable.hasRoute() } ?? true
             if !hasRoute {
                 queue.noteLackOfRoutes()
-            } else if isNew || !hadRoute {
+            } else if hasNewRoute || !hadRoute {
                 // Reports the network's condition first, because the new route can belong to a metered network. NetworkManager may not respond.
                 _ = await wait(for: await network.check(), or: timer())
                 // An error means that the queue can't store changes, or that the queue has shut down. A later route can end the waits.
@@ -52,8 +53,8 @@ struct RouteWatch {
         }
     }
 
-    /// Returns a task that ends after ``patience``, when NetworkManager should have responded.
-    fileprivate static func timer() -> Task<Void, Never> { Task { _ = try? await Task.sleep(for: patience) } }
+    /// Returns a task that ends after ``responseTimeout``, when NetworkManager should have responded.
+    fileprivate static func timer() -> Task<Void, Never> { Task { _ = try? await Task.sleep(for: responseTimeout) } }
 
     /// Returns when one of two tasks has ended, or the current task was cancelled. Then cancels `other`.
     ///
@@ -76,7 +77,7 @@ struct RouteWatch {
 
 /// Reports to a queue whether the network is metered.
 private actor NetworkReporter {
-    /// The delay before a second check. NetworkManager may detect a metered network only after its routes have changed.
+    /// The delay before a second check. NetworkManager may detect a metered network only some time after the routes have changed.
     private static let delay = Duration.seconds(1)
 
     private let queue: TransferQueue
@@ -85,7 +86,7 @@ private actor NetworkReporter {
     private var isDue = false
     private var later: Task<Void, Never>?
     /// Finished when the condition is known or assumed for the first time.
-    private var start: AsyncStream<Void>.Continuation?
+    private var startContinuation: AsyncStream<Void>.Continuation?
     private var isAssumed = false
 
     init(_ queue: TransferQueue) { self.queue = queue }
@@ -93,7 +94,7 @@ private actor NetworkReporter {
     /// Starts the first check. Returns when the condition is known, or assumed because NetworkManager does not respond.
     func begin() async {
         let (started, continuation) = AsyncStream.makeStream(of: Void.self)
-        start = continuation
+        startContinuation = continuation
         check()
         for await _ in started {}
     }
@@ -128,16 +129,16 @@ private actor NetworkReporter {
     }
 
     private func report() async {
-        let answer = Task { await MeteredNetwork.isMetered() ? NetworkCondition.expensive : .unconstrained }
-        if start != nil, await !RouteWatch.wait(for: answer, or: RouteWatch.timer()) {
+        let response = Task { await MeteredNetwork.isMetered() ? NetworkCondition.expensive : .unconstrained }
+        if startContinuation != nil, await !RouteWatch.wait(for: response, or: RouteWatch.timer()) {
             isAssumed = true
             await set(.expensive)
-            start?.finish()
+            startContinuation?.finish()
         }
-        await set(answer.value)
+        await set(response.value)
         isAssumed = false
-        start?.finish()
-        start = nil
+        startContinuation?.finish()
+        startContinuation = nil
     }
 
     /// Sets the condition of the network if it has changed.

@@ -57,7 +57,7 @@ struct RunCommand: AsyncParsableCommand {
 
     /// Opens the queue. A signal ends the wait for another process that owns the queue.
     private func openedQueue(_ signals: TerminationSignals, _ style: ProgressStyle) async throws -> TransferQueue {
-        // The display shows each failure.
+        // The display shows each failure, so the log omits it.
         let logger = common.logger(omittingErrorsOf: style == .none ? .none : .all)
         let opening = Task { [common, limits] in
             try await common.openedQueueToRun(limits: limits, logger: logger)

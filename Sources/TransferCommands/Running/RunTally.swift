@@ -39,7 +39,7 @@ struct RunTally: Sendable {
             case .changed(let ids, .held): held.formUnion(started.intersection(ids))
             case .changed(let ids, _): held.subtract(ids)
             case .removed(let ids, _), .cancelled(let ids):
-                // The user ended these sessions, so they don't count.
+                // The user ended these sessions, so they are neither failed nor held.
                 failed.subtract(ids)
                 held.subtract(ids)
                 started.subtract(ids)

@@ -13,8 +13,9 @@ struct WatchCommand: AsyncParsableCommand {
 
             --exec runs a program for each event, with the event as JSON on its standard input. --webhook sends the same JSON with POST, with \
             the headers and the signature of Standard Webhooks. Events arrive in order. An event counts as handled when the program exits with \
-            0, or the server responds with 2xx; otherwise it is repeated, at first after 1 s, at most after 5 min. The last handled event is \
-            stored, so a restarted hook loses no event, and can repeat one. A new hook begins with new events, or after --since.
+            0, or the server responds with 2xx. Otherwise, the event is repeated after 1 s, and then after growing delays of at most \
+            5 min. The last handled event is stored, so a restarted hook loses no event, and can repeat one. A new hook begins with new events, or \
+            after --since.
 
             Example: transferq watch --json --since 120
             Example: transferq watch --tail 20
@@ -58,7 +59,7 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     /// The delay before the next attempt after an owner exited without sending events.
-    private static let pause = Duration.milliseconds(50)
+    private static let retryDelay = Duration.milliseconds(50)
 
     /// The state of the command, kept when the owner of the queue changes.
     private struct Progress {
@@ -114,10 +115,10 @@ struct WatchCommand: AsyncParsableCommand {
 
     func run() async throws {
         let opened = try await openHook()
-        // Not every recorded event prints a line. To count the printed lines for --tail, read all recorded events.
+        // Not every recorded event results in a line. To count the printed lines for --tail, read all recorded events.
         let last = if opened == nil, tail != nil { try await common.withQueue { try await $0.status().revision } } else { UInt64(0) }
         let since = if let opened { opened.since } else if last > 0 { UInt64(0) } else { try await start() }
-        // Only the events from the first one on determine the indices of sessions.
+        // The indices of sessions are known only if all events are read, from the first one on.
         var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since, hook: opened?.hook)
         if last > 0 { progress.tail = ([], last) }
         if let queue = CommandContext.current.queue {
@@ -143,7 +144,7 @@ struct WatchCommand: AsyncParsableCommand {
                 } catch let error as QueueError where error.isLossOfOwner {
                     // If the owner exited before it sent any event, try again. The next owner, or this process, then reads the recorded events.
                     if progress.last == lastBefore, follow || !hasLostOwner {
-                        if hasLostOwner { try await Task.sleep(for: Self.pause) }
+                        if hasLostOwner { try await Task.sleep(for: Self.retryDelay) }
                         hasLostOwner = true
                         continue
                     }
@@ -152,13 +153,13 @@ struct WatchCommand: AsyncParsableCommand {
             await printTail(&progress)
             guard follow, CommandContext.current.output.failure == nil else { return }
             hasLostOwner = false
-            // If this process has printed events, it checks again immediately, because other processes may have added events during the printing.
+            // If this process has printed events, it checks again immediately, because other processes may have added events while it printed.
             if progress.last == lastBefore { try await FolderChange(in: try common.folder()).wait() }
         }
     }
 
-    /// Prints the events of a queue without an owner that can exit, such as a fleet's queue in a PostgreSQL database. With `--follow`,
-    /// continues after the queue was unreachable.
+    /// Prints the events of a queue that no single process owns, such as a fleet's queue in a PostgreSQL database. With `--follow`, continues
+    /// after the queue was unreachable.
     private func watch(_ queue: any ControllableQueue, _ progress: inout Progress) async throws {
         while true {
             do {
@@ -176,7 +177,7 @@ struct WatchCommand: AsyncParsableCommand {
         try await printEvents(queue.events(since: progress.last), of: queue, until: last, &progress)
     }
 
-    /// The first recorded events after a revision.
+    /// The first recorded events after a revision, at most ``batchSize``.
     private static func recorded(in queue: TransferQueue, after revision: UInt64) async throws -> [QueueEvent] {
         let last = queue.revision
         guard revision != last else { return [] }

@@ -90,7 +90,7 @@ enum SessionDescription {
         return lines
     }
 
-    /// The confirmed bytes, the total, the sent bytes if there are more of them, and the percentage of a known total.
+    /// The confirmed bytes, the total, the sent bytes if they exceed the confirmed bytes, and the percentage of a known total.
     private static func bytes(of session: SessionStatus) -> String {
         let statistics = session.statistics
         var text = "\(Figures.size(statistics.bytesDone)) of \(statistics.bytesTotal.map(Figures.size) ?? "an unknown number")"

@@ -9,7 +9,7 @@ struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Shows a session and its items.", discussion: "Example: transferq show 3f2a --json")
 
-    private static let page = 1_000
+    private static let pageSize = 1_000
 
     @OptionGroup var common: CommonOptions
 
@@ -57,7 +57,7 @@ struct ShowCommand: AsyncParsableCommand {
     private func forEachPage(of id: SessionID, in queue: any ControllableQueue, _ body: ([ItemStatus]) async throws -> Void) async throws {
         var position: Int64 = 0
         while true {
-            let items = try await queue.items(of: id, from: position, limit: Self.page)
+            let items = try await queue.items(of: id, from: position, limit: Self.pageSize)
             guard let last = items.last else { return }
             try await body(items)
             position = last.position + 1

@@ -2,29 +2,29 @@ import Foundation
 import TransferKit
 import TransferOutput
 
-/// Formats the times of a session for `show --timing`.
+/// Describes how long a session has spent in the queue and in each phase of its attempts, for `show --timing`.
 enum TimingDescription {
     private static let barWidth = 20
 
-    /// The time in the queue, the running time, and a line for each part of the transfer that took time.
+    /// The time in the queue, the running time, and a line for each phase of the attempts that took time.
     static func text(of session: SessionStatus, now: Date = Date()) -> String {
         let running = session.statistics.secondsElapsed
         let waiting = max(0, (session.endedAt ?? now).timeIntervalSince(session.createdAt) - running)
         var lines = ["In the queue: \(duration(waiting)), then running for \(duration(running))."]
         guard let times = session.times, times.total > 0 else {
-            return (lines + ["No attempt has ended in this queue, so the times of its parts are unknown."]).joined(separator: "\n") + "\n"
+            return (lines + ["No attempt has ended in this queue, so the time of each phase is unknown."]).joined(separator: "\n") + "\n"
         }
         let files = running > 0 ? times.total / running : 1
         lines.append(
             files > 1.5
                 ? "The attempts took \(duration(times.total)) in all, because about \(Int(files.rounded())) files were in flight:"
                 : "The attempts took \(duration(times.total)) in all:")
-        let parts = [
+        let phases = [
             ("connecting", times.secondsConnecting), ("transferring", times.secondsTransferring),
             ("waiting for the server", times.secondsAwaitingResponse), ("storing progress", times.secondsStoring),
             ("held by rate limits", times.secondsRateLimited),
         ]
-        for (name, seconds) in parts where seconds > 0 {
+        for (name, seconds) in phases where seconds > 0 {
             let share = seconds / times.total
             let bar = String(repeating: "#", count: Int((share * Double(barWidth)).rounded()))
             let columns = [

@@ -91,7 +91,7 @@ extension CommonOptions {
         let isAgent = owner.role.isAgent
         return CommandFailure(
             .storage,
-            "\(isAgent ? "The agent" : "Process") \(owner.processID) already runs the queue in \(try folder()). Other commands work while it runs. To stop it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"
+            "\(isAgent ? "The agent (process \(owner.processID))" : "Process \(owner.processID)") already runs the queue in \(try folder()). Other commands work while it runs. To stop it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"
         )
     }
 
@@ -102,12 +102,12 @@ extension CommonOptions {
     ///   - logger: The logger if this process opens the queue; nil for standard error.
     func reachedQueue(limits: RunLimitOptions? = nil, logger: Logger? = nil) async throws -> ReachedQueue {
         try requireStorageFolder()
-        if let remote = try await answeringQueue() { return .remote(remote) }
+        if let remote = try await respondingQueue() { return .remote(remote) }
         return try await withThrowingTaskGroup(of: ReachedQueue?.self) { group in
             group.addTask { .owned(try await openedQueue(limits: limits, logger: logger)) }
             group.addTask {
                 while (try? await Task.sleep(for: Self.pollInterval)) != nil {
-                    if let remote = try await answeringQueue() { return .remote(remote) }
+                    if let remote = try await respondingQueue() { return .remote(remote) }
                 }
                 return nil
             }
@@ -126,13 +126,13 @@ extension CommonOptions {
     /// Connects to the owner of the queue. Returns nil if there is no owner, or the owner is exiting.
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
-    func answeringQueue() async throws -> RemoteTransferQueue? { try await answeringOwner()?.queue }
+    func respondingQueue() async throws -> RemoteTransferQueue? { try await respondingOwner()?.queue }
 
     /// Connects to the owner of the queue, and also returns a description of the owner. Returns nil if there is no owner, or the owner is
     /// exiting.
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
-    func answeringOwner() async throws -> (queue: RemoteTransferQueue, owner: QueueOwner)? {
+    func respondingOwner() async throws -> (queue: RemoteTransferQueue, owner: QueueOwner)? {
         try requireStorageFolder()
         let remote = RemoteTransferQueue(folder: try folder())
         do {

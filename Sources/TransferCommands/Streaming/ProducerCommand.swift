@@ -27,7 +27,7 @@ package final class ProducerCommand: Sendable {
     package init(_ text: String) throws {
         self.text = text
         (output, writing) = try FileDescriptor.pipe()
-        // The command inherits only a copy of the writing end. Without the reading end, a write of the command fails after this process has ended.
+        // The command inherits a copy of the writing end, but not the reading end, so its writes fail after this process has ended.
         for end in [output, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
     }
 

@@ -11,7 +11,7 @@ import SystemPackage
 
 /// The bytes of a stream: standard input, or the output of a command.
 final class ProducerInput: Sendable {
-    private static let chunkSize = 256 * 1024
+    private static let bufferSize = 256 * 1024
     /// The interval, in milliseconds, at which a read checks whether its task was cancelled.
     private static let pollInterval: CInt = 200
 
@@ -59,9 +59,9 @@ final class ProducerInput: Sendable {
             if count > 0 { break }
             guard count == 0 || errno == EINTR else { throw Errno(rawValue: errno) }
         }
-        var chunk = Data(count: Self.chunkSize)
-        let count = try unsafe chunk.withUnsafeMutableBytes { unsafe try descriptor.read(into: $0) }
-        return count == 0 ? nil : chunk.prefix(count)
+        var buffer = Data(count: Self.bufferSize)
+        let count = try unsafe buffer.withUnsafeMutableBytes { unsafe try descriptor.read(into: $0) }
+        return count == 0 ? nil : buffer.prefix(count)
     }
 
     private static func poll(_ descriptors: UnsafeMutablePointer<pollfd>, _ count: nfds_t, _ timeout: CInt) -> CInt {

@@ -9,10 +9,10 @@ import TransferOutput
 
 struct StreamCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stream", abstract: "Sends standard input as a file while it is produced.",
+        commandName: "stream", abstract: "Uploads standard input while it is being produced.",
         discussion: """
-            Adds a session, prints its ID, and returns when the session ends. For a program that can fail, use --command instead of a pipe: if the \
-            program fails, the server gets no complete file.
+            Adds a session, prints its ID, and returns when the session ends. For a program that can fail, use --command: if the \
+            program fails, the session fails, too. With a pipe, truncated output looks complete.
 
             Example: tar c stills | transferq stream studio stills.tar
             Example: transferq stream backup studio.sql --command 'pg_dump studio'
@@ -30,14 +30,14 @@ struct StreamCommand: AsyncParsableCommand {
     var file: PathArgument
 
     @Option(
-        help: ArgumentHelp("Send the output of this shell command instead.", valueName: "command"),
+        help: ArgumentHelp("Send this shell command's output instead of stdin.", valueName: "command"),
         transform: TextArgument.text)
     var command: String?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The length in bytes; the session fails if it differs.",
+            "The input's exact length in bytes (default: unknown).",
             valueName: "size"))
     var length: ByteCount?
 
@@ -49,9 +49,9 @@ struct StreamCommand: AsyncParsableCommand {
 
     func validate() throws {
         if transfer.readsStandardInput, command == nil {
-            throw ValidationError("Standard input can be read only once. Pass the settings in another way.")
+            throw ValidationError("Standard input can be read only once. Pass the settings in a file, or use --setting.")
         }
-        if command == "" { throw ValidationError("--command is empty. Specify a command, or omit it to send standard input.") }
+        if command == "" { throw ValidationError("--command is empty. Specify a command, or omit the option to send standard input.") }
     }
 
     func run() async throws {
@@ -93,7 +93,7 @@ struct StreamCommand: AsyncParsableCommand {
                 input,
                 to: StreamTarget(
                     queue: queue, session: writer.session, write: { try await writer.write($0) }, finish: { try await writer.finish() },
-                    fail: { try await writer.fail($0) }, end: { try await queue.value(of: writer.session) }),
+                    fail: { try await writer.fail($0) }, waitForEnd: { try await queue.value(of: writer.session) }),
                 until: signals)
         }
         if status != .done { throw status }
@@ -124,7 +124,7 @@ struct StreamCommand: AsyncParsableCommand {
                     writer.finish()
                     try await writer.flush()
                 },
-                fail: { writer.fail($0) }, end: { try await session.value }),
+                fail: { writer.fail($0) }, waitForEnd: { try await session.value }),
             until: signals)
     }
 
@@ -142,7 +142,7 @@ struct StreamCommand: AsyncParsableCommand {
 
     private static let pollInterval = Duration.milliseconds(200)
 
-    /// The time to wait for the end of a session whose input failed. A session that has not started does not end until it starts.
+    /// The maximum time to wait for the end of a session whose input failed. A session that has not started does not end until it starts.
     private static let failureDelay = Duration.seconds(10)
 
     /// Sends the input until the session ends.
@@ -153,7 +153,7 @@ struct StreamCommand: AsyncParsableCommand {
             queue: target.queue, session: target.session, folder: try common.folder(), reportsHold: !placement.position.hold)
         let observing = common.quiet ? nil : Task { await observer.run() }
         defer { observing?.cancel() }
-        let ending = Task { try await target.end() }
+        let ending = Task { try await target.waitForEnd() }
         let copying = Task { try await target.copy(input, isInterrupted: { isInterrupted.withLock { $0 } }) }
         let stopping = Task {
             // A session that has ended needs no more input.
@@ -170,7 +170,7 @@ struct StreamCommand: AsyncParsableCommand {
         var failure: CommandFailure?
         if case .failure(let error) = await copying.result {
             input.cancel()
-            // If the session ended first, this process has terminated the command, so the command's failure does not count.
+            // If the session ended first, this process has terminated the command, so the command's failure is not reported.
             failure = hasEnded.withLock { $0 } ? nil : error as? CommandFailure
         }
         if failure != nil {
@@ -210,7 +210,7 @@ private struct StreamTarget: Sendable {
     /// Fails the stream, so that the server gets no complete file.
     let fail: @Sendable (any Error) async throws -> Void
     /// Waits for the end of the session. Throws the session's error if the session did not complete.
-    let end: @Sendable () async throws -> SessionStatus
+    let waitForEnd: @Sendable () async throws -> SessionStatus
 
     /// The time to wait for a signal after the end of the input. Ctrl-C may end the program at the other end of the pipe first.
     private static let signalDelay = Duration.milliseconds(200)
@@ -220,28 +220,28 @@ private struct StreamTarget: Sendable {
     /// - Throws: A `CommandFailure` if the input failed; another error if the queue accepts no more bytes, or the task was cancelled.
     func copy(_ input: ProducerInput, isInterrupted: @Sendable () -> Bool) async throws {
         do {
-            while let chunk = try await input.next() { try await write(chunk) }
+            while let bytes = try await input.next() { try await write(bytes) }
             try await input.checkEnd()
             // Ctrl-C also ends the program that writes to the pipe, so the input may end before this process handles the signal.
             try await Task.sleep(for: Self.signalDelay)
             if isInterrupted() { throw CancellationError() }
         } catch let error as CommandFailure {
-            // The message of the queue continues with this text after "The stream for … failed:", so the text begins with a lower-case letter.
-            try? await fail(StreamTargetError(message: error.message.prefix(1).lowercased() + error.message.dropFirst()))
+            // The queue's message contains this text after "The stream for … failed:", so the text begins with a lower-case letter.
+            try? await fail(IncompleteInputError(message: error.message.prefix(1).lowercased() + error.message.dropFirst()))
             throw error
         } catch let error as Errno {
             try? await fail(error)
             throw CommandFailure(.incomplete, "Cannot read the input: \(error).")
         } catch let error as CancellationError {
-            try? await fail(StreamTargetError(message: "transferq was interrupted."))
+            try? await fail(IncompleteInputError(message: "transferq was interrupted."))
             throw error
         }
         try await finish()
     }
 }
 
-/// The reason why the input is incomplete, as part of the item's error.
-private struct StreamTargetError: Error, CustomStringConvertible {
+/// The error for incomplete input, which becomes part of the item's error.
+private struct IncompleteInputError: Error, CustomStringConvertible {
     let message: String
 
     var description: String { message }

@@ -16,8 +16,8 @@ struct WebCommand: AsyncParsableCommand {
         commandName: "web", abstract: "Serves a page and an HTTP interface for the queue.",
         discussion: """
             Prints the URL of the page, with a token. Two files in the storage folder contain the tokens of the HTTP interface: web.token \
-            allows everything, and web-read.token only reading. Anyone with a token can use the queue; with web.token, also send any file that \
-            you can read. For access from other machines, a TLS certificate is required. Stop the server with Ctrl-C.
+            allows everything, and web-read.token only reading. Anyone with web.token can control the queue, and send any file that you can \
+            read. For access from other machines, a TLS certificate is required. Stop the server with Ctrl-C.
 
             Example: transferq web
             Example: transferq web --listen 192.168.1.5:8420 --certificate chain.pem --key key.pem
@@ -41,9 +41,9 @@ struct WebCommand: AsyncParsableCommand {
         throw CommandFailure(.storage, "Cannot start \(program): \(error). Install transferq-web in the folder of transferq.")
     }
 
-    /// Replaces this process with a program (execve(2)). Returns only after an error.
+    /// Replaces this process with a program (execv(3)). Returns only after an error.
     static func replaceProcess(_ program: FilePath, _ arguments: [[UInt8]]) -> Errno {
-        // The threads that run commands block signals, and the program would inherit this.
+        // The threads that run commands block signals, and the program would inherit their signal mask.
         var none = sigset_t()
         unsafe sigemptyset(&none)
         unsafe pthread_sigmask(SIG_SETMASK, &none, nil)

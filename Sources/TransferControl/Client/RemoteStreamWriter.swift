@@ -19,7 +19,7 @@ extension RemoteTransferQueue {
     /// - Parameters:
     ///   - destination: The remote name.
     ///   - request: The session, without items.
-    ///   - length: The length in bytes, if it is known. The item fails if the stream has another length.
+    ///   - length: The length in bytes; nil if it is unknown. The item fails if the stream has another length.
     ///   - index: The queue index of the session; nil for the end.
     ///   - held: Whether the session waits until it is released.
     /// - Throws: ``/TransferKit/QueueError``, like `TransferQueue.enqueue(_:at:held:)`, or with a code such as `ownerUnreachable`, `ownerLost` or
@@ -29,7 +29,7 @@ extension RemoteTransferQueue {
         held: Bool = false
     ) async throws -> RemoteStreamWriter {
         guard request.items.isEmpty else {
-            throw QueueError(.invalidRequest, "A session with a stream of another process must not have other items.")
+            throw QueueError(.invalidRequest, "A session with a stream from another process can't have other items.")
         }
         var staging = RequestStaging()
         try staging.stage([request])
@@ -75,11 +75,11 @@ public final class RemoteStreamWriter: Sendable {
 
     /// Appends bytes. Waits until the queue accepts them, which can take until the session runs or is resumed.
     ///
-    /// - Parameter chunk: The bytes.
+    /// - Parameter bytes: The bytes.
     /// - Throws: ``/TransferKit/QueueError`` if the stream has ended, for example because the session failed or was cancelled, or if the
     ///   queue's owner exited or does not respond; `CancellationError` if the task is cancelled, which also ends the stream.
-    public func write(_ chunk: some DataProtocol) async throws {
-        var rest = (chunk as? Data ?? Data(chunk))[...]
+    public func write(_ bytes: some DataProtocol) async throws {
+        var rest = (bytes as? Data ?? Data(bytes))[...]
         while !rest.isEmpty {
             try await send(.bytes(rest.prefix(StreamFrame.maximumSize)))
             rest = rest.dropFirst(StreamFrame.maximumSize)

@@ -5,8 +5,8 @@ public import TransferKit
 /// A queue owned by another process: `transferq agent`, `transferq run`, or an app with a ``ControlServer``.
 ///
 /// Calls use the socket in the queue's storage folder. Each call opens a new connection, so calls also work after the owner restarts.
-/// Both processes must run as the same user. Relative paths refer to the queue's base folder (``/TransferKit/Storage``) or, if the queue has no
-/// base folder, to this process's working directory. The owner reads the files and credentials.
+/// The owner and this process must run as the same user. Relative paths refer to the queue's base folder (``/TransferKit/Storage``) or, if
+/// the queue has no base folder, to this process's working directory. The owner reads the files and credentials.
 ///
 /// Call the methods on any executor. Cancelling a call does not undo its request: the owner may still perform it.
 public struct RemoteTransferQueue: ControllableQueue {
@@ -88,8 +88,8 @@ public struct RemoteTransferQueue: ControllableQueue {
 
     /// Like `TransferQueue.status()`.
     public func status() async throws -> QueueStatus { try await call(.status) }
-    /// Like `TransferQueue.remainingUploads()`.
-    public func remainingUploads() async throws -> Int { try await call(.remainingUploads) }
+    /// Like `TransferQueue.remainingSessions()`.
+    public func remainingSessions() async throws -> Int { try await call(.remainingSessions) }
     /// Like `TransferQueue.statistics()`.
     public func statistics() async throws -> QueueStatistics { try await call(.statistics) }
     /// Like `TransferQueue.forecast()`.
@@ -99,7 +99,7 @@ public struct RemoteTransferQueue: ControllableQueue {
     /// Like `TransferQueue.quarantinedCount()`.
     public func quarantinedCount() async throws -> Int { try await call(.quarantinedCount) }
     /// Like `TransferQueue.quarantined()`.
-    public func quarantined() async throws -> [QuarantinedRow] { try await list(.quarantined) }
+    public func quarantined() async throws -> [QuarantinedSession] { try await list(.quarantined) }
     /// Like `TransferQueue.restoreQuarantined(_:)`.
     public func restoreQuarantined(_ number: Int64) async throws { try await perform(.restoreQuarantined(number)) }
     /// Like `TransferQueue.dropQuarantined(_:)`.
@@ -140,16 +140,16 @@ public struct RemoteTransferQueue: ControllableQueue {
 
     /// Like `TransferQueue.sessions(_:)`. Reads long lists in pages; the order can change between two pages.
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
-        let page = 4_096
+        let pageSize = 4_096
         var found: [SessionStatus] = []
         // Like the queue, ignore negative indices.
         var start = max(0, range.lowerBound)
         while start < range.upperBound {
             // The sum of two large numbers would overflow.
-            let end = range.upperBound - start > page ? start + page : range.upperBound
-            let part = try await sessions(.sessions(from: start, to: end))
-            found += part
-            guard part.count == end - start else { break }
+            let end = range.upperBound - start > pageSize ? start + pageSize : range.upperBound
+            let page = try await sessions(.sessions(from: start, to: end))
+            found += page
+            guard page.count == end - start else { break }
             start = end
         }
         return found

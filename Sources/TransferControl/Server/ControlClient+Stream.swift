@@ -33,7 +33,7 @@ extension ControlClient {
                 }
             }
         } catch let error as QueueError where error.code == .ownerLost {
-            // The code is named for the view of a client. Here, it means that the client has disconnected.
+            // `ownerLost` is named from the point of view of a client. Here, the code means that the client has disconnected.
             writer.fail(StreamFailure(reason: "the process that produced it exited."))
             throw error
         } catch {

@@ -28,16 +28,17 @@ struct ControlClient: Sendable {
         let isKnown = greeting.protocol == Greeting.protocolName && greeting.versions.contains(Greeting.version)
         try await connection.write(GreetingResponse(version: isKnown ? Greeting.version : nil, owner: owner))
         guard isKnown else { return }
-        var staged = StagedBatch(limit: requestLimit)
+        var staged = StagedContent(limit: requestLimit)
         while true {
             let request = try await connection.read(ControlRequest.self)
-            guard case .stage(let part) = request else { return await answer(request, staged, subscribe) }
+            guard case .stage(let part) = request else { return await respond(to: request, staged, subscribe) }
             staged.append(part, size: await connection.sizeOfLastMessage)
         }
     }
 
-    private func answer(_ request: ControlRequest, _ staged: StagedBatch, _ subscribe: @escaping @Sendable (_ isStream: Bool) -> Bool) async
-    {
+    private func respond(
+        to request: ControlRequest, _ staged: StagedContent, _ subscribe: @escaping @Sendable (_ isStream: Bool) -> Bool
+    ) async {
         let work = Task {
             do {
                 try request.check()
@@ -79,7 +80,7 @@ struct ControlClient: Sendable {
         }
     }
 
-    private func perform(_ request: ControlRequest, _ staged: StagedBatch) async throws {
+    private func perform(_ request: ControlRequest, _ staged: StagedContent) async throws {
         switch request {
         case .owner: try await send(owner)
         case .accounts: try await send(list: await queue.accounts())
@@ -90,7 +91,7 @@ struct ControlClient: Sendable {
         case .unblockAccount(let name): try await send(queue.unblockAccount(name))
         case .retryEndpoints(let account): try await send(queue.retryEndpoints(of: account))
         case .status: try await send(await queue.status())
-        case .remainingUploads: try await send(await queue.remainingUploads())
+        case .remainingSessions: try await send(await queue.remainingSessions())
         case .statistics: try await send(queue.statistics())
         case .forecast: try await send(list: queue.forecast())
         case .storeHealth: try await send(queue.storeHealth())
@@ -195,7 +196,8 @@ struct ControlClient: Sendable {
         }
     }
 
-    /// Asks this process to exit, and responds when the storage folder has been released. The end of the queue's event stream marks this moment.
+    /// Calls the handler for stop requests, and responds when the storage folder has been released. The end of the queue's event stream marks
+    /// this moment.
     private func end() async throws {
         guard let onStopRequest else {
             throw QueueError(

@@ -15,7 +15,8 @@ public import TransferKit
 /// A server through which other processes of the same user control this process's queue, over a socket in the storage folder.
 ///
 /// The clients are `transferq` and ``RemoteTransferQueue``. The socket has mode 0600, and the server verifies each client's user. Each client has its
-/// own connection and dispatch queue, with limits and timeouts. A client that hangs, exits or sends invalid data therefore does not affect others.
+/// own connection and dispatch queue, with limits and timeouts. A client that hangs, exits or sends invalid data therefore does not affect
+/// other clients.
 ///
 /// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call does not remove the
 /// socket file. The queue's next owner replaces the file.
@@ -26,7 +27,7 @@ public final class ControlServer: Sendable {
     /// they could occupy all connections and block all other requests.
     private static let subscriberLimit = 48
     /// The time that a closing server waits for the current requests to complete.
-    private static let grace = Duration.seconds(2)
+    private static let closeTimeout = Duration.seconds(2)
     /// The interval at which the server checks that its socket file still exists.
     private static let checkInterval = Duration.seconds(5)
 
@@ -43,7 +44,7 @@ public final class ControlServer: Sendable {
         }
 
         var clients: [Int: Client] = [:]
-        var next = 0
+        var nextNumber = 0
         var isClosed = false
         /// Whether the server failed to accept the last connection.
         var cannotAccept = false
@@ -53,7 +54,7 @@ public final class ControlServer: Sendable {
         /// - Returns: Whether the limit allows the client.
         mutating func subscribe(_ number: Int, limit: Int) -> Bool {
             if clients.values.count(where: \.isSubscriber) >= limit {
-                // Disconnected subscribers still count until the server fails to send them an event or a heartbeat. Remove them now.
+                // Disconnected subscribers count towards the limit until the server fails to send them an event or a heartbeat. Remove them now.
                 for (number, client) in clients where client.isSubscriber && client.connection.isAbandoned {
                     clients[number] = nil
                     client.connection.interrupt()
@@ -105,7 +106,7 @@ public final class ControlServer: Sendable {
         onStopRequest: (@Sendable () -> Void)? = nil
     ) throws {
         try self.init(
-            for: queue, as: role, logger: logger, timeout: timeout, requestLimit: StagedBatch.standardLimit,
+            for: queue, as: role, logger: logger, timeout: timeout, requestLimit: StagedContent.standardLimit,
             checkInterval: Self.checkInterval, onStopRequest: onStopRequest)
     }
 
@@ -197,7 +198,7 @@ public final class ControlServer: Sendable {
             return state.clients.values
         }
         let end = Task {
-            guard (try? await Task.sleep(for: Self.grace)) != nil else { return }
+            guard (try? await Task.sleep(for: Self.closeTimeout)) != nil else { return }
             for client in clients { client.connection.interrupt() }
         }
         for client in clients { await client.task.value }
@@ -226,8 +227,8 @@ public final class ControlServer: Sendable {
             connection: connection, queue: queue, owner: owner, onStopRequest: onStopRequest, requestLimit: requestLimit)
         state.withLock { state in
             guard !state.isClosed, state.makeRoom(limit: Self.clientLimit) else { return }
-            let number = state.next
-            state.next += 1
+            let number = state.nextNumber
+            state.nextNumber += 1
             state.cannotAccept = false
             let task = Task { [weak self, logger] in
                 do throws(QueueError) {

@@ -19,6 +19,7 @@ actor ControlConnection {
     private nonisolated let socket: ControlSocket
     private let timeout: Duration
     private var buffer: [UInt8] = []
+    /// The number of bytes at the start of the buffer that earlier calls have returned.
     private var consumed = 0
     /// The size in bytes of the last received message.
     private(set) var sizeOfLastMessage = 0

@@ -42,7 +42,7 @@ final class SocketListener: Sendable {
             descriptor = socket
             guard let file = SocketFileIdentity(address.path) else {
                 let cause = Errno.last
-                _ = Self.closing(socket)
+                _ = Self.closeDescriptor(socket)
                 throw cause
             }
             self.file = file
@@ -55,7 +55,7 @@ final class SocketListener: Sendable {
 
     deinit { close() }
 
-    private static func closing(_ descriptor: CInt) -> CInt {
+    private static func closeDescriptor(_ descriptor: CInt) -> CInt {
         #if canImport(Glibc)
             Glibc.close(descriptor)
         #else
@@ -84,7 +84,7 @@ final class SocketListener: Sendable {
             }
             return descriptor
         } catch {
-            _ = closing(descriptor)
+            _ = closeDescriptor(descriptor)
             throw error
         }
     }
@@ -120,7 +120,7 @@ final class SocketListener: Sendable {
                 return
             }
         }
-        unsafe source.setCancelHandler { _ = Self.closing(descriptor) }
+        unsafe source.setCancelHandler { _ = Self.closeDescriptor(descriptor) }
         unsafe source.resume()
     }
 

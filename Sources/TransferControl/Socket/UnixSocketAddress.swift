@@ -20,8 +20,8 @@ struct UnixSocketAddress {
 
     /// Calls a function with the address.
     ///
-    /// - Throws: `Errno.fileNameTooLong` if the path is too long and the system offers no shorter path; otherwise the error of opening the folder, or
-    ///   of the function.
+    /// - Throws: `Errno.fileNameTooLong` if the path is too long and the system offers no shorter path; otherwise the error from opening the folder,
+    ///   or from the function.
     func withAddress<Result>(
         _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Result
     ) throws(Errno) -> Result {

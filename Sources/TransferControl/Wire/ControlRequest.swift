@@ -16,7 +16,7 @@ enum ControlRequest: Codable, Sendable {
     case retryEndpoints(account: String)
 
     case status
-    case remainingUploads
+    case remainingSessions
     case statistics
     case forecast
     case storeHealth
@@ -43,7 +43,7 @@ enum ControlRequest: Codable, Sendable {
     case session(SessionID)
     case items(of: SessionID, from: Int64, limit: Int)
 
-    /// A part of the content of the request that follows.
+    /// Content for the request that follows.
     case stage(StagedPart)
     /// Adds the staged sessions.
     case add(at: Int?, held: Bool)
@@ -88,8 +88,8 @@ enum ControlRequest: Codable, Sendable {
     /// Whether the request only reads the queue.
     var isRead: Bool {
         switch self {
-        case .owner, .accounts, .account, .status, .remainingUploads, .statistics, .forecast, .storeHealth, .quarantinedCount, .quarantined,
-            .sessions, .sessionsOfGroup, .stagedSessions, .sessionIDs, .findSessionIDs, .session, .items, .events, .stage:
+        case .owner, .accounts, .account, .status, .remainingSessions, .statistics, .forecast, .storeHealth, .quarantinedCount,
+            .quarantined, .sessions, .sessionsOfGroup, .stagedSessions, .sessionIDs, .findSessionIDs, .session, .items, .events, .stage:
             true
         default: false
         }

@@ -2,14 +2,14 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// One field or file of a new form, for a message. The form's ``ItemRecord`` contains the concatenated data of all files from memory.
+/// One field or file of a new form, for a message. The form's ``ItemRecord`` contains the concatenated data of all files in memory.
 struct FormPartRecord: Codable, Sendable {
     private var field: String
     /// The value of a text field.
     private var text: String?
     /// The path of a local file.
     private var path: Data?
-    /// The number of bytes of a file from memory.
+    /// The length, in bytes, of a file in memory.
     private var length: Int?
     private var name: String?
     private var mediaType: String?
@@ -33,7 +33,7 @@ struct FormPartRecord: Codable, Sendable {
     /// Creates the fields and files of a form.
     ///
     /// - Parameters:
-    ///   - data: The data of all files from memory.
+    ///   - data: The concatenated data of all files in memory.
     ///   - base: The folder to which relative paths refer.
     /// - Throws: ``QueueError`` with the code `invalidMessage` if a record is incomplete, or the data has another length.
     static func parts(_ records: [FormPartRecord], with data: Data, in base: FilePath) throws(QueueError) -> [FormPart] {

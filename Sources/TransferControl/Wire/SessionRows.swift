@@ -7,7 +7,7 @@ package import TransferKit
 ///
 /// Encoding and decoding a `SessionStatus` as JSON takes 50 µs, so a list of 100,000 sessions would take five seconds. Instead, this type
 /// encodes each combination of shared properties once, and the other properties of each session as bytes. A number takes eight
-/// little-endian bytes. The length of a text precedes the text. A byte that is 1 precedes an optional value; a nil value is a byte that is 0.
+/// little-endian bytes. The length of a text precedes the text. An optional value begins with one byte: 1 if the value follows, 0 for nil.
 package struct SessionRows: Codable, Sendable {
     /// Sessions with only the properties that many sessions share.
     private var templates: [SessionStatus] = []

@@ -36,8 +36,8 @@ public struct AttemptOptions: Hashable, Sendable {
     /// The maximum number of parallel segments of a large file, 1 to 64.
     public var segmentsPerFile: Int
 
-    /// The policy for an existing remote file. Only for uploads, and only for transports that choose remote names. For downloads, see
-    /// ``DownloadDestination/overwrite``.
+    /// The policy for an existing remote file. Only for uploads, and only for transports that store files under their remote names. For
+    /// downloads, see ``DownloadDestination/overwrite``.
     public var overwrite: OverwritePolicy
 
     /// The URL of an existing upload for the file, for transports that would otherwise create an upload; nil if there is no such upload.
@@ -95,8 +95,8 @@ public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
 
 /// How a transport creates a file on a server that chooses the name.
 public enum CreationMode: String, Hashable, Sendable, Codable, CaseIterable {
-    /// The transport sends as few requests as the server allows. The request that creates a small file also carries its content. If the
-    /// response is lost, one complete copy can remain on the server.
+    /// The transport sends as few requests as the server allows. The request that creates a small file also carries the file's content. If
+    /// the response is lost, one copy, complete or partial, can remain on the server.
     case automatic
     /// A separate request creates the file without content. If the response is lost, one empty file can remain on the server.
     case separate

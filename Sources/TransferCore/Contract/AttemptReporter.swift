@@ -11,8 +11,8 @@ public struct AttemptReporter: Sendable {
     private let waitHandler: @Sendable () -> Void
     private let authenticatedResponseHandler: @Sendable () -> Void
 
-    /// Called by ``reportRemainingPart(_:)``. Must not block.
-    package var remainingPartHandler: @Sendable (_ location: String) -> Void = { _ in }
+    /// Called by ``reportRemainingPartFile(_:)``. Must not block.
+    package var remainingPartFileHandler: @Sendable (_ location: String) -> Void = { _ in }
 
     /// Creates a reporter. For the queue and tests of transports.
     ///
@@ -45,7 +45,7 @@ public struct AttemptReporter: Sendable {
         authenticatedResponseHandler = answer
     }
 
-    /// Reports the progress of the file. The call is cheap, and the queue may skip reports, so call it whenever bytes move.
+    /// Reports the progress of the file. The call is cheap, and the queue may skip reports, so call this method whenever bytes move.
     ///
     /// If the next attempt can find bytes only through a checkpoint, report these bytes as confirmed only after the ``save(_:)`` that
     /// covers them. For a file with several segments, both values may be the number of bytes in all segments instead of a position.
@@ -91,7 +91,7 @@ public struct AttemptReporter: Sendable {
     /// before the request.
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
-    /// queue sends the file a second time. In a fleet, which is a queue of several hosts, the file instead fails with the code
+    /// queue sends the file a second time. In a fleet, which is a queue for several hosts, the file instead fails with the code
     /// ``TransferError/Code/outcomeUnknown`` if `mayRepeat` is false. Such a file also fails if the attempt throws an error without an earlier
     /// call of ``reportNoRecord()``.
     ///
@@ -109,13 +109,13 @@ public struct AttemptReporter: Sendable {
         try await recordHandler(.none)
     }
 
-    /// Reports the part file that a cancelled attempt leaves at the other end. Call it before you throw `CancellationError`. If the queue
-    /// cancelled the attempt because it stalled, the error of the attempt contains the text as its cause. A `TransferError` that a transport
-    /// throws must contain the text itself.
+    /// Reports the part file that a cancelled attempt leaves at the other end. Call this method before you throw `CancellationError`. If the
+    /// queue cancelled the attempt because it stalled, the error of the attempt contains `location` as its cause. If a transport throws a
+    /// `TransferError` instead, that error must itself name the part file.
     ///
     /// - Parameter location: The kind and the path of the file, for users.
-    package func reportRemainingPart(_ location: String) {
-        remainingPartHandler(location)
+    package func reportRemainingPartFile(_ location: String) {
+        remainingPartFileHandler(location)
     }
 
     /// Stores a checkpoint. Returns when the checkpoint is durable. The first call for a file may also wait for the file's turn; see

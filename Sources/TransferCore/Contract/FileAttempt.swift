@@ -19,7 +19,8 @@ public struct FileAttempt: Sendable {
     public let transferID: String
 
     /// The ID for the name of a part file, with the same characters as ``transferID``. Differs from ``transferID`` if another queue has worked on the
-    /// transfer, and may still have its part file open. A transport then must not write into the part file of an earlier checkpoint, but may copy it.
+    /// transfer, and may still have its part file open. In this case, a transport must not write into the part file of an earlier checkpoint, but may
+    /// copy the bytes of that part file.
     public var partID: String
 
     /// The number of the attempt, counted from 1. The count begins again when the file restarts, when its session is retried, run again or
@@ -119,7 +120,7 @@ public struct FileAttempt: Sendable {
     }
 }
 
-/// The session and item of an attempt.
+/// The session, item and account of an attempt.
 public struct AttemptOrigin: Hashable, Sendable {
     /// The session's ID.
     public var session: String

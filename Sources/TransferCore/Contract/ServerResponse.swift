@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// The queue stores this text unchanged and passes it to the app. A transport must not keep a response that contains a secret.
 public struct ServerResponse: Hashable, Sendable, Codable {
-    /// The default of the maximum number of bytes of a response body that a transport keeps: 4 KiB.
+    /// The default maximum number of bytes of a response body that a transport keeps: 4 KiB.
     public static let defaultLimit = 4_096
 
     /// The maximum number of bytes of a response body that a transport may keep: 256 KiB.
@@ -13,7 +13,7 @@ public struct ServerResponse: Hashable, Sendable, Codable {
     /// The status code, for example 201.
     public var status: Int
 
-    /// The media type of ``text`` according to the server, for example `application/json`; or nil.
+    /// The media type of ``text`` according to the server, for example `application/json`; nil if unreported.
     public var mediaType: String?
 
     /// The body as UTF-8, or only its first bytes if it is longer than the transport's limit.

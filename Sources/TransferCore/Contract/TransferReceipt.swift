@@ -28,7 +28,7 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
 
     /// Unneeded remote content that could not be removed yet, or nil. Never the file itself.
     ///
-    /// The queue later asks the transport to remove this content (``PartialDiscarding``), even after a restart of the process. The stored receipt
+    /// The queue later calls the transport to remove this content (``PartialDiscarding``), even after a restart of the process. The stored receipt
     /// does not contain this property.
     public var leftovers: Checkpoint?
 

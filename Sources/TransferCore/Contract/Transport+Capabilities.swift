@@ -42,9 +42,9 @@ public protocol SessionValidating: Transport {
 /// the receipt is ``UploadForm/size``. If the server creates a record, such as a database row, for each form, call
 /// ``AttemptReporter/reportRecord(mayRepeat:)``.
 public protocol FormUploading: Transport {
-    /// Checks that an endpoint receives forms, and that a session's options are valid for forms, without a connection.
+    /// Checks, without a connection, that an endpoint can receive forms, and that a session's options are valid for forms.
     ///
-    /// The queue calls this method on its callers' executors, before it stores a form, and in a separate task before each attempt.
+    /// The queue calls this method on the caller's executor, before it stores a form, and in a separate task, before each attempt.
     ///
     /// - Parameters:
     ///   - options: The session's options.
@@ -61,9 +61,9 @@ public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
     /// The queue calls this method on any thread, before it stores a session, adds items to a session, or changes the session's account or
-    /// options. The queue does not accept two such files if an endpoint that can perform the session would replace or skip one of them, or if the
-    /// first such endpoint would reject the second file. If names in a session clash, the queue also calls this method in a separate task, before
-    /// each attempt.
+    /// options. The queue does not accept two such files in these cases: an endpoint that can perform the session would replace or skip one of
+    /// them, or the first such endpoint would reject the second file. If names in a session clash, the queue also calls this method in a separate
+    /// task, before each attempt.
     ///
     /// - Parameters:
     ///   - options: The session's options.
@@ -96,8 +96,8 @@ public struct EndpointReport: Hashable, Sendable {
     /// The negotiated protocol version; nil if unknown.
     public var version: String?
 
-    /// Other protocols or versions that the server supports, and that the transport uses only if the endpoint's settings select them; empty if there
-    /// are no others, or they are unknown.
+    /// Other protocols or versions that the server supports, and that the transport uses only if the endpoint's settings select them; empty if the
+    /// server supports no others, or if the others are unknown.
     public var otherVersions: [String]
 
     /// The server's features, with the server's names for them.

@@ -1,13 +1,13 @@
 /// Transfers the bytes of files to and from one kind of server.
 ///
-/// A transport is responsible for moving the bytes, the negotiation of offsets, and its connections. The queue is responsible for sessions, order,
+/// A transport is responsible for moving bytes, negotiating offsets, and managing its connections. The queue is responsible for sessions, order,
 /// retries, rate limits, stall detection and storage. A transport is therefore small, and keeps no state of a file between attempts. Such state
 /// belongs in a ``Checkpoint``.
 ///
 /// An app registers a transport when it opens a queue. The transport serves all endpoints with its ``id``. The queue uses the value that
 /// ``makeInstance()`` returns, so an app can register one value with several queues.
 public protocol Transport: Sendable {
-    /// The transport's name in stored accounts and checkpoints. Never change it after a release.
+    /// The transport's ID in stored accounts and checkpoints. Never change it after a release.
     var id: TransportID { get }
 
     /// The initial number of small files that a session transfers at the same time, unless the session sets its own number. 1 to 64; 6 by
@@ -23,9 +23,9 @@ public protocol Transport: Sendable {
 
     /// The number of small files to prepare in addition to the files in flight, 0 to 64; 0 by default.
     ///
-    /// Set it if the transport saves a checkpoint before the first request of each file: the checkpoints of later files are then stored
-    /// while earlier files are sent. The first ``AttemptReporter/save(_:)`` of an upload returns when the checkpoint is durable and the number of
-    /// files that are sending requests is below its limit.
+    /// Use a number above 0 if the transport saves a checkpoint before the first request of each file: the checkpoints of later files are then
+    /// stored while earlier files are sent. The first ``AttemptReporter/save(_:)`` of an upload returns when the checkpoint is durable, and fewer
+    /// files than the queue's current limit have requests in flight.
     var smallFilesAhead: Int { get }
 
     /// Returns the transport that one queue uses; `self` by default.

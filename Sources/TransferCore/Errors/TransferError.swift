@@ -30,7 +30,7 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
     /// The error text of the library or system, or nil.
     public var cause: String?
 
-    /// The delay that the server asked for, beginning with its response (`Retry-After`, RFC 9110, section 10.2.3); nil for none.
+    /// The delay that the server asked for, beginning with the server's response (`Retry-After`, RFC 9110, section 10.2.3); nil for none.
     public var retryAfter: Duration?
 
     /// Creates an error.
@@ -58,13 +58,13 @@ extension TransferError.Code {
     public static let invalidEndpoint = Self(rawValue: "invalidEndpoint")
     /// A file's upload URL or creation URL is invalid, or not trusted; see ``AttemptOptions/uploadURL`` and ``AttemptOptions/creationURL``.
     public static let invalidUploadURL = Self(rawValue: "invalidUploadURL")
-    /// A name is invalid or would leave its folder.
+    /// A name is invalid, or would lead outside of its folder.
     public static let unsafeName = Self(rawValue: "unsafeName")
     /// The connection was refused, or there is no route. See <doc:/transferq/Troubleshooting>.
     public static let connectionRefused = Self(rawValue: "connectionRefused")
     /// The host name can't be resolved. See <doc:/transferq/Troubleshooting>.
     public static let hostNotFound = Self(rawValue: "hostNotFound")
-    /// The connection broke. See <doc:/transferq/Troubleshooting>.
+    /// The connection was lost. See <doc:/transferq/Troubleshooting>.
     public static let connectionLost = Self(rawValue: "connectionLost")
     /// A time limit was exceeded. See <doc:/transferq/Troubleshooting>.
     public static let timedOut = Self(rawValue: "timedOut")
@@ -128,7 +128,7 @@ extension TransferError.Code {
     public static let unsupported = Self(rawValue: "unsupported")
     /// The session was cancelled.
     public static let cancelled = Self(rawValue: "cancelled")
-    /// The server may have received the file, but its response is lost, and no request can find out whether the server has the file. The
+    /// The server may have received the file, but its response is lost, and the transport has no way to find out whether the server has the file. The
     /// queue does not send the file again; an app can retry the session.
     public static let outcomeUnknown = Self(rawValue: "outcomeUnknown")
     /// At least one of the session's files failed; each failed file has its own error. See <doc:/transferq/Troubleshooting>.

@@ -37,13 +37,13 @@ package struct NamedCapabilities: Hashable, Sendable {
 }
 
 extension NamedCapabilities: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The names, in the format of a dictionary of capabilities.
+    /// The names with redacted values, in the format of a dictionary.
     package var description: String { "\(values.mapValues(Capability.init))" }
 
     /// Same as ``description``.
     package var debugDescription: String { description }
 
-    /// The mirror of a dictionary of capabilities, so that `dump` shows only the names.
+    /// The mirror of a dictionary with redacted values, so that `dump` shows only the names.
     package var customMirror: Mirror { Mirror(reflecting: values.mapValues(Capability.init)) }
 }
 

@@ -32,7 +32,7 @@ package enum ConfinedFolder {
             path.append(component)
             let parent = folder
             defer { try? parent.close() }
-            if creates { try make(component, in: parent, at: path, sync) }
+            if creates { try createFolder(component, in: parent, at: path, sync) }
             folder = try openFolder(parent, FilePath(root: nil, components: component), at: path)
         }
         return (folder, FilePath(root: nil, components: last))
@@ -53,7 +53,8 @@ package enum ConfinedFolder {
         if name.components.count == 1 {
             // Don't open the root itself, because that needs permission to read the root.
             let flags = common | options | (followsLast ? 0 : O_NOFOLLOW)
-            let descriptor = DescriptorLimit.admit(unsafe root.pushing(name).withPlatformString { unsafe openat(AT_FDCWD, $0, flags) })
+            let descriptor = DescriptorLimit.closeIfReserved(
+                unsafe root.pushing(name).withPlatformString { unsafe openat(AT_FDCWD, $0, flags) })
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }
             return FileDescriptor(rawValue: descriptor)
         }
@@ -67,7 +68,7 @@ package enum ConfinedFolder {
             let flags =
                 common | (isLast ? options : O_DIRECTORY) | (next == nil || isLast && followsLast ? 0 : O_NOFOLLOW)
             let path = next.map { FilePath(root: nil, components: $0) } ?? root
-            let descriptor = DescriptorLimit.admit(
+            let descriptor = DescriptorLimit.closeIfReserved(
                 unsafe path.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }
             current = FileDescriptor(rawValue: descriptor)
@@ -77,13 +78,13 @@ package enum ConfinedFolder {
 
     private static func openFolder(_ parent: FileDescriptor?, _ name: FilePath, at path: FilePath) throws(TransferError) -> FileDescriptor {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (parent == nil ? 0 : O_NOFOLLOW)
-        let descriptor = DescriptorLimit.admit(
+        let descriptor = DescriptorLimit.closeIfReserved(
             unsafe name.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
         guard descriptor >= 0 else { throw .destinationUnavailable(path, errno: errno) }
         return FileDescriptor(rawValue: descriptor)
     }
 
-    private static func make(
+    private static func createFolder(
         _ name: FilePath.Component, in parent: FileDescriptor, at path: FilePath, _ sync: (FileDescriptor) -> CInt
     ) throws(TransferError) {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }

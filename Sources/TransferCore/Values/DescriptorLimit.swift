@@ -27,16 +27,16 @@ package enum DescriptorLimit {
         _ = unsafe setrlimit(resource, &limit)
     }
 
-    /// Returns the first reserved descriptor. `ccurl_open_socket` applies the same rule to libcurl's sockets.
+    /// Returns the lowest reserved descriptor. `ccurl_open_socket` applies the same rule to libcurl's sockets.
     private static func firstReserved() -> rlim_t {
         var limit = rlimit()
         guard unsafe getrlimit(resource, &limit) == 0 else { return .max }
         return limit.rlim_cur - min(limit.rlim_cur / 8, 32)
     }
 
-    /// Checks the result of a call that opens a descriptor, and returns it. If the descriptor is reserved, closes it, sets `errno` to
-    /// EMFILE and returns -1.
-    static func admit(_ descriptor: CInt) -> CInt {
+    /// Returns the result of a call that opens a descriptor, unless the new descriptor is reserved. In that case, closes the descriptor, sets `errno`
+    /// to EMFILE and returns -1.
+    static func closeIfReserved(_ descriptor: CInt) -> CInt {
         guard descriptor >= 0, rlim_t(descriptor) >= firstReserved() else { return descriptor }
         close(descriptor)
         errno = EMFILE

@@ -36,9 +36,9 @@ public struct DownloadDestination: Hashable, Sendable {
     /// The path of the part file.
     public var partPath: FilePath { root.pushing(partName) }
 
-    /// The name of a temporary link to the part file, used to replace an existing file. Without hard links, the name of the file that
-    /// records the final name.
-    package static func placingName(of partName: FilePath) -> FilePath {
+    /// The name of a temporary hard link to the part file; a rename of this link replaces an existing file. On a file system without hard links: the
+    /// name of the file that records the final name.
+    package static func temporaryName(of partName: FilePath) -> FilePath {
         FilePath(bytes: partName.bytes + Array(".new".utf8))
     }
 }

@@ -30,10 +30,10 @@ public struct Endpoint: Hashable, Sendable, Codable {
     /// The address as shown in messages and logs. Omits the query, which may contain a secret.
     public var location: String { String(address.prefix { $0 != "?" }) }
 
-    /// Checks the rules that apply to all transports: the address is a URL with a scheme and a host, without a password or a fragment. A
-    /// port must be from 1 to 65535.
+    /// Checks the rules that apply to all transports: the address is a URL with a scheme and a host, without a password or a fragment. A port must be
+    /// from 1 to 65535.
     ///
-    /// The queue calls this method when an account is saved or changed, on the caller's executor and on its own.
+    /// The queue calls this method when an account is saved or changed, on the caller's executor and on the queue's own executor.
     ///
     /// - Returns: The parsed address.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` with the code ``TransferError/Code/invalidEndpoint``.

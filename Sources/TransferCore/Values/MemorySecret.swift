@@ -21,11 +21,11 @@ public struct MemorySecret: Hashable, Sendable {
         }
     }
 
-    private struct Slot: Sendable {
+    private struct WeakContent: Sendable {
         weak let content: Content?
     }
 
-    private static let contents = Locked<[UUID: Slot]>([:])
+    private static let contents = Locked<[UUID: WeakContent]>([:])
 
     /// Identifies the secret in the storage folder and for other processes.
     package let id: UUID
@@ -38,7 +38,7 @@ public struct MemorySecret: Hashable, Sendable {
         let content = Content(UUID(), secret)
         id = content.id
         self.content = content
-        Self.contents.withLock { $0[content.id] = Slot(content: content) }
+        Self.contents.withLock { $0[content.id] = WeakContent(content: content) }
     }
 
     /// Compares the IDs, not the secrets.

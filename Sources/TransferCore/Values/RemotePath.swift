@@ -1,4 +1,4 @@
-/// A relative path below an endpoint's folder that can't leave the folder.
+/// A relative path that can't lead outside of an endpoint's folder.
 ///
 /// Names are bytes, as on the file systems of both ends. They can be invalid UTF-8, and are not normalized.
 public struct RemotePath: Hashable, Sendable, CustomStringConvertible {

@@ -49,8 +49,8 @@ public final class SourceGrowth: Sendable {
     ///   - extent: The readable bytes.
     ///   - length: The expected size in bytes, or nil if unknown.
     ///   - release: Called when the bytes before an offset are no longer needed. Must not block.
-    ///   - lift: Called with an offset up to which the producer must not wait for confirmations; `.max` for the whole source. Must not
-    ///     block.
+    ///   - lift: Called with an offset up to which the producer may write without waiting for confirmations; `.max` for the whole source.
+    ///     Must not block.
     public init(
         _ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in },
         lift: @escaping @Sendable (Int64) -> Void = { _ in }
@@ -102,7 +102,7 @@ public final class SourceGrowth: Sendable {
             continuation.yield()
             continuation.finish()
         }
-        // The stream ends without an element if the waiting task is cancelled.
+        // `signals` ends without an element if the waiting task is cancelled.
         for await _ in signals { return }
         state.withLock { $0.waiting.removeAll { $0.number == number } }
         throw CancellationError()

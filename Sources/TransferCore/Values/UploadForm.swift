@@ -22,7 +22,7 @@ public struct UploadForm: Hashable, Sendable {
         /// The local file that contains the bytes.
         public let source: UploadSource
 
-        /// The position of the first byte in ``source``; 0 except for data from memory. All data of a form is in one local file.
+        /// The position of the first byte in ``source``; 0 except for data from memory. All in-memory data of a form is in one local file.
         public let offset: Int64
 
         /// The number of bytes.
@@ -64,7 +64,7 @@ public struct UploadForm: Hashable, Sendable {
         }
     }
 
-    /// The number of bytes of all files, limited to `Int64.max`. Text fields don't count.
+    /// The number of bytes of all files, limited to `Int64.max`. Excludes text fields.
     public var size: Int64 {
         files.reduce(0) { sum, file in
             let (next, overflows) = sum.addingReportingOverflow(file.length)

@@ -18,7 +18,7 @@ public struct UploadSource: Hashable, Sendable {
     public let growth: SourceGrowth?
 
     /// Whether the file is the queue's copy of bytes from memory or of a local file, or a growing source. A transport must not send the
-    /// permissions of such a file. If the file is a copy of a local file, it may send ``originalPermissions``.
+    /// permissions of such a file. For a copy of a local file, the transport may send ``originalPermissions``.
     public let isSpooled: Bool
 
     /// The permissions of the local file of which this file is the queue's copy, without set-user-ID, set-group-ID and sticky bits. Nil if

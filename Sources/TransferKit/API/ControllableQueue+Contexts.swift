@@ -15,7 +15,7 @@ extension ControllableQueue {
     ///
     /// - Returns: nil if the event concerns no session or several sessions, if the session has no context, or if the event does not contain the
     ///   context and the session no longer exists. For an event that concerns several sessions, call ``contexts(of:as:)``.
-    /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if the context has another type.
+    /// - Throws: ``QueueError`` if the database can't be read, or `DecodingError` if the context has another type.
     public func context<Value: Decodable>(of event: QueueEvent, as type: Value.Type) async throws -> Value? {
         if let context = event.context { return try JSONDecoder().decode(type, from: context) }
         guard let id = event.session else { return nil }
@@ -25,7 +25,7 @@ extension ControllableQueue {
     /// Decodes the contexts of all sessions that an event concerns, such as the sessions of ``QueueEvent/Kind/added(_:index:)``.
     ///
     /// - Returns: The values by session, without the sessions that have no context or no longer exist.
-    /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if a context has another type.
+    /// - Throws: ``QueueError`` if the database can't be read, or `DecodingError` if a context has another type.
     public func contexts<Value: Decodable>(of event: QueueEvent, as type: Value.Type) async throws -> [SessionID: Value] {
         if let id = event.session {
             guard let context = try await context(of: event, as: type) else { return [:] }
@@ -38,7 +38,7 @@ extension ControllableQueue {
     /// Decodes the current context of a session, for example in ``TransferQueueDelegate/queue(_:endpointFor:among:)``.
     ///
     /// - Returns: nil if the session has no context or was removed.
-    /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if the context has another type.
+    /// - Throws: ``QueueError`` if the database can't be read, or `DecodingError` if the context has another type.
     public func context<Value: Decodable>(of id: SessionID, as type: Value.Type) async throws -> Value? {
         do {
             return try await status(of: id).context(as: type)

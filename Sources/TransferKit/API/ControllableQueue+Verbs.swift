@@ -13,8 +13,8 @@ extension ControllableQueue {
     /// is blocked, the session starts before all other sessions as soon as it can. The call removes the session's start time and dependency.
     ///
     /// A paused session is resumed, as by ``resume(_:)``. A failed or cancelled session retries its unfinished items. A running session
-    /// continues, and its waiting files skip their delays. If its run then fails before more bytes are transferred, the session starts a new
-    /// run immediately. A stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
+    /// continues, and its waiting files skip their delays. If its run then fails before more bytes are transferred, the session starts a new run
+    /// immediately. A stopped queue stays stopped. After ``ControllableQueue/start()``, the session starts before all others.
     ///
     /// - Parameters:
     ///   - session: The session: its ID or index.
@@ -54,13 +54,13 @@ extension ControllableQueue {
         try await apply(.release, to: session.reference)
     }
 
-    /// Interrupts a session, or lets a waiting session wait longer, so that another session can start. The session starts again
-    /// automatically after another session has started, or after 5 s if no other session can start.
+    /// Interrupts a running session, or delays a waiting session, so that another session can start. The session starts again automatically after
+    /// another session has started, or after 5 s if no other session can start.
     public func yield(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.yield, to: session.reference)
     }
 
-    /// Cancels a session. The session keeps its index, and does not run again unless it is retried or run.
+    /// Cancels a session. The session keeps its index, and does not run again until ``retry(_:)`` or ``run(_:again:)`` is called.
     ///
     /// Unfinished uploads and the part files of downloads stay by default, so that a cancellation can be undone: after ``retry(_:)`` or
     /// ``run(_:again:)``, the files resume from their checkpoints. ``remove(_:isForced:)`` removes this content.
@@ -110,7 +110,7 @@ extension ControllableQueue {
         try await apply(.enqueue(to: destination, isHeld: held), to: session.reference)
     }
 
-    /// Changes the given properties of a session that has not completed, in one transaction: all or none. The event
+    /// Changes all the given properties of a session that has not completed, or none of them, in one transaction. The event
     /// ``QueueEvent/Kind/updated(_:)`` reports the change.
     ///
     /// Some properties, such as the account, can change only until the session's first bytes are transferred; see ``SessionUpdate``.
@@ -138,11 +138,11 @@ extension ControllableQueue {
 }
 
 extension ControllableQueue {
-    /// Applies an operation to several sessions, and finds out why the operation could not be applied to some of them.
+    /// Applies an operation to several sessions, and finds the reason for each session that the operation could not change.
     ///
-    /// - Returns: The sessions that the operation changed, and the sessions that were already at the destination of a move, in the given order.
-    ///   Also the other sessions, each with the reason.
-    /// - Throws: The error of the whole operation, after which no session is changed; or the error of a queue that can't be reached.
+    /// - Returns: `changed`: the sessions that the operation changed, and those already at the destination of a move, in the given order.
+    ///   `refused`: the other sessions, each with the reason.
+    /// - Throws: The error of the whole operation, after which no session is changed; or an error that means that the queue can't be reached.
     package func applyFindingRefusals(
         _ operation: SessionOperation, to ids: [SessionID]
     ) async throws -> (changed: [SessionID], refused: [(id: SessionID, error: QueueError)]) {
@@ -151,8 +151,8 @@ extension ControllableQueue {
         var single = operation
         switch operation {
         case .move where !skipped.isEmpty:
-            // The move skips drafts, and sessions that are already at the destination. Repeat the move only for the drafts, because it would
-            // move the other sessions away from the destination.
+            // The move skips drafts, and sessions that are already at the destination. Repeat the move only for the drafts, because a second
+            // move would take the other sessions away from the destination.
             let drafts = Set(try await sessions(in: .sessions(ids)).filter { $0.state == .draft }.map(\.id))
             skipped = skipped.filter(drafts.contains)
         case .enqueue(_, let isHeld):
@@ -165,7 +165,7 @@ extension ControllableQueue {
             // An operation on a group silently skips sessions whose state forbids it. The same operation on one session throws the reason.
             do {
                 try await apply(single, to: .id(id))
-            } catch let error as QueueError where !codesOfLostQueue.contains(error.code) {
+            } catch let error as QueueError where !unreachableQueueCodes.contains(error.code) {
                 refused.append((id, error))
             }
         }
@@ -173,5 +173,5 @@ extension ControllableQueue {
     }
 }
 
-/// The codes of errors after which the queue can't be reached. The module `TransferControl` declares the first two.
-private let codesOfLostQueue = [QueueError.Code(rawValue: "ownerUnreachable"), QueueError.Code(rawValue: "ownerLost"), .shutDown]
+/// The codes of errors that mean that the queue can't be reached. The module `TransferControl` declares the first two.
+private let unreachableQueueCodes = [QueueError.Code(rawValue: "ownerUnreachable"), QueueError.Code(rawValue: "ownerLost"), .shutDown]

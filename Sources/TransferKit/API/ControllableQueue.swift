@@ -33,29 +33,29 @@ public protocol ControllableQueue: Sendable {
 
     /// A snapshot of the queue.
     func status() async throws -> QueueStatus
-    /// The number of sessions, uploads and downloads, that run, or that start without an action by the app or the user. On a started queue, 0
-    /// means that nothing more happens automatically.
-    func remainingUploads() async throws -> Int
+    /// The number of upload and download sessions that run, or that start without an action by the app or the user. On a started queue, 0 means
+    /// that nothing more happens automatically.
+    func remainingSessions() async throws -> Int
     /// The combined statistics of all sessions.
     func statistics() async throws -> QueueStatistics
     /// The expected start and end times of up to 1,000 waiting sessions.
     func forecast() async throws -> [SessionForecast]
-    /// Reads the queue's whole database, the *store*, and checks it for damage.
+    /// Reads the queue's whole database and checks it for damage.
     func storeHealth() async throws -> StoreHealth
     /// The number of sessions in quarantine: sessions that the queue set aside, because it can't read or change their stored state.
     func quarantinedCount() async throws -> Int
     /// The sessions in quarantine, oldest first.
-    func quarantined() async throws -> [QuarantinedRow]
-    /// Restores the session with this ``QuarantinedRow/number`` from quarantine. The session returns to the queue when the queue is next
+    func quarantined() async throws -> [QuarantinedSession]
+    /// Restores the session with this ``QuarantinedSession/number`` from quarantine. The session returns to the queue when the queue is next
     /// opened.
     func restoreQuarantined(_ number: Int64) async throws
-    /// Deletes the session with this ``QuarantinedRow/number`` from the quarantine.
+    /// Deletes the session with this ``QuarantinedSession/number`` from the quarantine.
     func dropQuarantined(_ number: Int64) async throws
     /// Sets the maximum number of active sessions of the queue, or of an account if one is given.
     func setMaxConcurrentSessions(_ limit: Int?, account: String?) async throws
     /// Sets the rate limit of the queue, or of an account if one is given.
     func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws
-    /// Sets the timetable of rate limits of the queue, or of an account if one is given.
+    /// Sets the timetable of rate limits for the queue, or for an account if one is given.
     func setTimetable(_ timetable: BandwidthTimetable?, account: String?) async throws
     /// Sets how long completed sessions stay in the queue.
     func setRetention(_ retention: Retention?) async throws
@@ -71,7 +71,7 @@ public protocol ControllableQueue: Sendable {
     @discardableResult
     func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult
 
-    /// The events after a revision that the change log contains, followed by new events, for one consumer.
+    /// The change log's events after a revision, followed by new events, for one consumer.
     ///
     /// The stream ends when the queue shuts down. It throws ``QueueError`` if the queue can't be reached. To continue after an error, call this
     /// method with the revision of the last received event.
@@ -141,10 +141,10 @@ public protocol ControllableQueue: Sendable {
     /// Applies an operation to a group of sessions, in the order of the queue: `apply(.hold, to: .account("studio"))`. Skips sessions whose
     /// state does not permit the operation.
     ///
-    /// - A move puts the sessions next to each other.
-    /// - An update changes no session if one of the group's sessions can't use the new account or options. If such a session is failed or
-    ///   cancelled, the update only skips it.
-    /// - A removal of up to 5,000 sessions removes all or none.
+    /// - A move places the sessions consecutively.
+    /// - An update changes no session if one of the group's sessions can't use the new account or options. A failed or cancelled session is an
+    ///   exception: the update skips it.
+    /// - A removal of up to 5,000 sessions removes either all of them or none.
     ///
     /// - Returns: The IDs of the changed sessions. For ``SessionOperation/pause``, they include waiting sessions that are now held.
     @discardableResult
@@ -152,7 +152,7 @@ public protocol ControllableQueue: Sendable {
 }
 
 extension ControllableQueue {
-    /// Same as ``add(_:at:held:)``. The default for queues that can't compare the revision and add the sessions in one step.
+    /// Same as ``add(_:at:held:)``. The default implementation, for queues that can't compare the revision and add the sessions in one step.
     ///
     /// - Throws: The errors of ``add(_:at:held:)``, and ``QueueError`` with the code `invalidRequest` if the revision is not nil.
     @discardableResult

@@ -85,10 +85,10 @@ extension TransferQueue {
     /// even if the server requested the delay. So do files that wait while other files of their session are in flight. The call does not affect
     /// available endpoints.
     ///
-    /// ``unblockAccount(_:)``, ``save(_:)``, ``ControllableQueue/run(_:again:)`` and ``ControllableQueue/retry(_:)`` have the same effect
-    /// on the endpoints. ``unblockAccount(_:)`` also ends the sessions' delays, as does a ``save(_:)`` that changes the endpoints or
-    /// unblocks the account. When the network condition changes to any value but `unavailable`, the delays of all accounts end, but only
-    /// endpoints that did not ask to back off are probed.
+    /// ``unblockAccount(_:)``, ``save(_:)``, ``ControllableQueue/run(_:again:)`` and ``ControllableQueue/retry(_:)`` have the same effect on the
+    /// endpoints. ``unblockAccount(_:)`` also ends the sessions' delays, as does a ``save(_:)`` that changes the endpoints or unblocks the
+    /// account. When the network condition changes to any value but `unavailable`, the sessions of all accounts skip their delays, but the queue
+    /// probes only endpoints that did not ask clients to back off.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchAccount`.
     public nonisolated func retryEndpoints(of name: String) async throws {

@@ -1,15 +1,15 @@
 import TransferCore
 
-/// Moves sessions between queues. The new queue adopts a session. The old queue withdraws it: removes the session, but keeps its unfinished
-/// content.
+/// Moves sessions between queues. The new queue adopts a session. The old queue withdraws the session: it removes the session, but keeps the
+/// session's unfinished content.
 extension TransferQueue {
     /// Adds a session with the progress that it made in another queue. The session's files resume from the checkpoints in this progress.
     /// Completed files are not transferred again.
     ///
     /// The session keeps its ID, so the IDs of its transfers are also the same in all queues.
     ///
-    /// A session with very many files is added in several transactions. Until the last transaction, the session is a draft, which never
-    /// runs, even if the process is killed. After an error, the draft may remain. Call ``withdraw(_:)`` to remove it.
+    /// A session with many items or much stored progress is added in several transactions. Until the last transaction, the session is a draft,
+    /// which never runs, even if the process is killed. After an error, the draft may remain. To remove the draft, call ``withdraw(_:)``.
     ///
     /// - Throws: ``QueueError``, including the code `invalidRequest` if the queue already has the session.
     package nonisolated func adopt(_ draft: SessionDraft) async throws(QueueError) {
@@ -28,16 +28,16 @@ extension TransferQueue {
             try await mailbox.send(.command(.addItems(.id(draft.id), items)))
         }
         for start in stride(from: 0, to: progress.count, by: size) {
-            let part = Array(progress[start..<min(start + size, progress.count)])
-            try await mailbox.send(.command(.addProgress(.id(draft.id), part)))
+            let page = Array(progress[start..<min(start + size, progress.count)])
+            try await mailbox.send(.command(.addProgress(.id(draft.id), page)))
         }
         try await mailbox.send(.command(.perform(.enqueue(), .one(.id(draft.id)))))
     }
 
-    /// Runs a session now, like ``ControllableQueue/run(_:again:)``, unless the session is paused, was revoked (``revoke(_:)``), has ended or does not
-    /// exist.
+    /// Runs a session now, like ``ControllableQueue/run(_:again:)``. Has no effect if the session is paused, was revoked (``revoke(_:)``), has
+    /// ended or does not exist.
     package func runIfUnfinished(_ id: SessionID) async throws(QueueError) {
-        // A session that begins to run between the two commands has no delay.
+        // A session that begins to run between the two commands needs neither command, because it has no delay to skip.
         for state in [SessionState.running, .waiting] where !revoked.contains(id) {
             try await mailbox.send(.command(.perform(.run(), .found([id], of: .state(state)))))
         }
@@ -49,7 +49,7 @@ extension TransferQueue {
         return scheduler.sessionIndex.details(key).run != 0 || scheduler.sessionIndex[key]?.conditions.contains(.runNotEnded) == true
     }
 
-    /// Interrupts a session immediately, even while the store refuses changes. Until ``withdraw(_:)`` has removed the session, no run of the
+    /// Interrupts a session immediately, even while the database refuses changes. Until ``withdraw(_:)`` has removed the session, no run of the
     /// session begins.
     package func revoke(_ id: SessionID) {
         revoked.insert(id)

@@ -4,13 +4,13 @@ extension TransferQueue {
     ///
     /// If this process has no transport for an account, the sessions of the account keep waiting, and the queue logs a warning.
     ///
-    /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
+    /// - Throws: ``QueueError`` if the database fails or the queue was shut down.
     public nonisolated func start() async throws {
         try await mailbox.send(.command(.start))
         await warnOfMissingTransports()
     }
 
-    /// Stops the queue: no session starts, and running sessions are interrupted or may finish. No effect on a stopped queue.
+    /// Stops the queue: no session starts, and running sessions are interrupted or finish first, depending on the mode. No effect on a stopped queue.
     ///
     /// Returns without waiting for running sessions. To wait until the queue has stopped, use ``stopAndWait(_:deadline:)`` or the event
     /// `queueStopped`. Paused sessions stay paused, and do not delay the stop.
@@ -19,7 +19,7 @@ extension TransferQueue {
     ///   - mode: Whether to interrupt running sessions.
     ///   - deadline: The time after which ``StopMode/drain`` interrupts the sessions that still run; nil for no deadline. No effect in the mode
     ///     ``StopMode/interrupt``.
-    /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
+    /// - Throws: ``QueueError`` if the database fails or the queue was shut down.
     public nonisolated func stop(_ mode: StopMode = .interrupt, deadline: Duration? = nil) async throws {
         try await mailbox.send(.command(.stop(mode, deadline: deadline)))
     }
@@ -105,7 +105,7 @@ extension TransferQueue {
     ///
     /// The queue does not monitor the network. Call this method from the network monitor of your platform.
     ///
-    /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
+    /// - Throws: ``QueueError`` if the database fails or the queue was shut down.
     public nonisolated func setNetworkCondition(_ condition: NetworkCondition) async throws {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
@@ -114,15 +114,15 @@ extension TransferQueue {
     /// server keeps retrying: the session neither fails nor switches to another endpoint for this reason.
     package nonisolated func noteLackOfRoutes() { routes.begin(at: configuration.clock.now()) }
 
-    /// Notifies the queue that this machine has a new route. Sessions that wait for an unreachable server retry immediately. After other
-    /// failures, the delays still apply.
+    /// Notifies the queue that this machine has a new route. Sessions that wait because their server was unreachable retry immediately. After
+    /// other failures, the delays still apply.
     package nonisolated func noteNewRoute() async throws {
         routes.end(at: configuration.clock.now())
         try await mailbox.send(.command(.newRoute))
     }
 
     /// Waits until no removal of remote content or of local part files is due.
-    package nonisolated func waitUntilDiscarded() async {
+    package nonisolated func waitUntilContentRemoved() async {
         await waitForEarlierInputs()
         await discards.waitUntilQuiet()
     }
@@ -151,7 +151,7 @@ extension TransferQueue {
             let version = removedRunsEnded.version
             switch await activity(scheduled: scheduled) {
             case .stopped: return
-            case .idle: return await discards.finish(within: Self.removalTime)
+            case .idle: return await discards.finish(within: Self.removalTimeLimit)
             case .removedRuns: guard (try? await removedRunsEnded.wait(after: version)) != nil else { return }
             case .busy:
                 repeat {
@@ -165,7 +165,7 @@ extension TransferQueue {
     /// Whether ``shutdown()`` was called, so that the queue accepts no changes.
     package nonisolated var isShutDown: Bool { mailbox.isClosed }
 
-    private static let removalTime = Duration.seconds(30)
+    private static let removalTimeLimit = Duration.seconds(30)
 
     private enum Activity {
         case stopped, idle, busy

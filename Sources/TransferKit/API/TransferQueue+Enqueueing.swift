@@ -17,9 +17,9 @@ extension TransferQueue {
     /// If this process has no transport for an account, the queue adds the sessions of the account, and logs a warning. These sessions wait
     /// until the app or the user acts.
     ///
-    /// The local path of an item must be a readable regular file or a readable folder. The queue checks this without opening the file or
-    /// folder. The queue reads folders when their session first runs. In-memory data is on disk when the call returns. The folder of a
-    /// download must exist and be writable.
+    /// The local path of an item must refer to a readable regular file or a readable folder. The queue checks this without opening the file or
+    /// folder. The queue reads the contents of a folder when the folder's session first runs. The queue writes in-memory data to disk before the call
+    /// returns. The destination folder of a download must exist and be writable.
     ///
     /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). The call
     /// rejects a session with an invalid option, such as a forbidden header, even if only the transport of a fallback endpoint rejects the

@@ -13,20 +13,20 @@ extension TransferQueue {
     ///   of the account is transferring bytes, the forecast uses the average rate of the account's recent runs in this process, or else of
     ///   all accounts. If no rate is known, as before the first transfer of the process, the end is unknown.
     /// - The rate limits of the session, the account and the queue apply, and concurrent sessions share them equally.
-    /// - Paused sessions stay paused and keep their slots. Held sessions do not start. Nor do sessions with a blocked account, without
-    ///   a transport, or without a permitted network or enough space. The queue skips these sessions; a strict queue waits for them.
+    /// - Paused sessions stay paused and keep their slots. Held sessions do not start. Nor do sessions that have a blocked account, or that lack
+    ///   a transport, a permitted network or enough space. The queue skips these sessions; a strict queue waits for them.
     /// - A folder that has not been read yet has an unknown size. The end of its session is unknown, and so is the time when the session's
     ///   slot becomes free. The forecast includes sessions that can start without that slot.
     /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 sessions of the queue.
     ///
     /// If the queue does not run, all times are nil. A forecast takes a few milliseconds, and longer with many slots.
     ///
-    /// - Throws: ``QueueError`` if the store can't be read.
+    /// - Throws: ``QueueError`` if the database can't be read.
     public func forecast() async throws -> [SessionForecast] {
         await waitForEarlierInputs()
         let now = configuration.clock.moment
         var input = scheduler.forecastInput(limit: Self.forecastCount, at: now)
-        // The forecast assumes that the current limits of the timetables stay.
+        // The forecast assumes that the current limits of the timetables do not change.
         let clock = configuration.clock
         input.queue.rate = clock.currentLimit(scheduler.flags.rateLimit, scheduler.flags.timetable).map(Double.init)
         for (key, entry) in scheduler.accounts where entry.account.timetable != nil {
@@ -67,7 +67,7 @@ extension TransferQueue {
             ? nil : session.bytes.flatMap { bytes in figures.bytesTotal.map { min(bytes, max(0, $0 - figures.bytesSent)) } }
     }
 
-    /// Returns the average rate of each account's current runs that move bytes. If an account has no such run, returns the average of its recent
+    /// Returns the average rate of each account's current runs that transfer bytes. If an account has no such run, returns the average of its recent
     /// runs.
     private func recentRates() -> RecentRates {
         var rates = lastRates

@@ -3,21 +3,21 @@ import GRDBSQLite
 import Locking
 import Logging
 
-/// The health of a queue's store, which is the database in its storage folder.
+/// The health of a queue's database.
 public struct StoreHealth: Hashable, Sendable, Codable {
     /// The version of the SQLite library in this process.
     public var sqliteVersion: String
-    /// The version of the store's schema: the number of its last migration.
+    /// The version of the database schema: the number of the last migration.
     public var schemaVersion: Int
-    /// The problems found by SQLite's `quick_check`, by its foreign key check, and by a check that the database file is still at its path. Empty for
-    /// an intact store.
+    /// The problems found by SQLite's `quick_check`, by its foreign key check, and by a check that the database file is still at its path. Empty
+    /// for an intact database.
     public var problems: [String]
     /// The number of sessions in quarantine; see ``TransferQueue/quarantined()``.
     public var quarantined: Int
 }
 
 extension StoreHealth {
-    /// The version of the SQLite library in this process. Needs no store.
+    /// The version of the SQLite library in this process. Does not open a database.
     package static var sqliteLibraryVersion: String {
         // The string is a constant of the library (sqlite.org/c3ref/libversion.html).
         unsafe String(cString: sqlite3_libversion())
@@ -25,11 +25,11 @@ extension StoreHealth {
 }
 
 extension TransferQueue {
-    /// Reads the whole store and checks it for damage (sqlite.org/pragma.html, `quick_check` and `foreign_key_check`).
+    /// Reads the whole database and checks it for damage (sqlite.org/pragma.html, `quick_check` and `foreign_key_check`).
     ///
-    /// The call takes time proportional to the store's size. The queue continues to work during the check. Intended for troubleshooting.
+    /// The call takes time proportional to the database's size. The queue continues to work during the check. Intended for troubleshooting.
     ///
-    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
+    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the database can't be read at all.
     public func storeHealth() async throws -> StoreHealth {
         await waitForEarlierInputs()
         return try await clientReads.run { try await store.health() }
@@ -40,8 +40,8 @@ extension TransferQueue {
     /// The sessions in quarantine, oldest first. The queue puts a session in quarantine if it can't read or change the stored state of the
     /// session; see <doc:QueueSemantics#Quarantine>.
     ///
-    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
-    public func quarantined() async throws -> [QuarantinedRow] {
+    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the database can't be read at all.
+    public func quarantined() async throws -> [QuarantinedSession] {
         await waitForEarlierInputs()
         return try await clientReads.run { try await store.quarantined() }
     }
@@ -49,17 +49,17 @@ extension TransferQueue {
     /// Returns one page of the stored rows of a session in quarantine, in order: for example, the rows of its files and checkpoints.
     ///
     /// - Parameters:
-    ///   - number: The ``QuarantinedRow/number``.
-    ///   - part: The ``QuarantinedPart/number`` of the last row of the previous page; 0 for the first page.
+    ///   - number: The ``QuarantinedSession/number``.
+    ///   - last: The ``QuarantinedRow/number`` of the last row of the previous page; 0 for the first page.
     ///   - limit: The maximum number of rows.
-    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
-    public func quarantinedParts(of number: Int64, after part: Int64 = 0, limit: Int = 1_000) async throws -> [QuarantinedPart] {
-        try await clientReads.run { try await store.quarantinedParts(of: number, after: part, limit: limit) }
+    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the database can't be read at all.
+    public func quarantinedRows(of number: Int64, after last: Int64 = 0, limit: Int = 1_000) async throws -> [QuarantinedRow] {
+        try await clientReads.run { try await store.quarantinedRows(of: number, after: last, limit: limit) }
     }
 
     /// The number of sessions in quarantine. Sessions in quarantine are not listed and never run.
     ///
-    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
+    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the database can't be read at all.
     public func quarantinedCount() async throws -> Int {
         await waitForEarlierInputs()
         return try await clientReads.run { try await store.quarantinedCount() }
@@ -70,7 +70,7 @@ extension TransferQueue {
     ///
     /// The call also restores the session's files, folders and checkpoints, and the upload URLs that the app supplied for items.
     ///
-    /// - Parameter number: The ``QuarantinedRow/number``.
+    /// - Parameter number: The ``QuarantinedSession/number``.
     /// - Throws: ``QueueError`` with the code `noSuchSession` if no quarantined session has the number; `noSuchAccount` if its account was
     ///   deleted; `invalidTransition` while the session is still being quarantined; `storageDamaged` or `storageUnavailable`.
     public func restoreQuarantined(_ number: Int64) async throws {
@@ -78,10 +78,10 @@ extension TransferQueue {
         configuration.logger.notice("Restored a session from quarantine. It returns to the queue when the queue's database is next opened.")
     }
 
-    /// Deletes a session in quarantine permanently. Its unfinished uploads stay on the servers. A tus server removes them when they expire;
-    /// part files on SFTP servers do not expire.
+    /// Permanently deletes a session in quarantine. The session's unfinished uploads stay on the servers. A tus server removes the uploads when they
+    /// expire; part files on SFTP servers do not expire.
     ///
-    /// - Parameter number: The ``QuarantinedRow/number``.
+    /// - Parameter number: The ``QuarantinedSession/number``.
     /// - Throws: ``QueueError`` with the code `noSuchSession` if no quarantined session has the number; `storageDamaged` or
     ///   `storageUnavailable`.
     public func dropQuarantined(_ number: Int64) async throws {
@@ -95,7 +95,7 @@ extension TransferQueue {
     /// The minimum time between two events from ``reportDamage(_:)``, because many sessions can find the same damage.
     private static let damageInterval = Duration.seconds(60)
 
-    /// Logs an error of the store and publishes it as an event, at most once a minute.
+    /// Logs a database error and publishes it as an event, at most once a minute.
     nonisolated func reportDamage(_ error: QueueError) {
         let now = configuration.clock.now()
         let isNew = damageReportedAt.withLock { time in

@@ -51,7 +51,7 @@ extension TransferQueue {
         }
         var isConflict = drafts.contains { $0.kind == .remoteFolder && $0.source.isEmpty }
         if !isConflict { isConflict = try await clientReads.run { try await store.hasEndpointFolder(target.key) } }
-        if isConflict { throw QueueError(.invalidRequest, DownloadDrafting.severalItems.message) }
+        if isConflict { throw QueueError(.invalidRequest, DownloadDrafting.endpointFolderWithOtherItems.message) }
     }
 
     nonisolated func register(_ items: [TransferItem], _ drafts: [ItemDraft], of session: SessionID) throws(QueueError) {
@@ -60,11 +60,11 @@ extension TransferQueue {
 
     /// Releases the resources of drafts that were not stored: the app's streams, and files in the storage folder.
     nonisolated func discard(_ drafts: [ItemDraft]) async {
-        streams.withdraw(drafts)
+        streams.removeUnstored(drafts)
         await store.discardBlobs(of: drafts)
     }
 
-    /// Reads a session from the store by its reference. Counts as a client's read; see ``ClientReads``.
+    /// Reads a session from the database by its reference. Counts as a client's read; see ``ClientReads``.
     func target(of session: SessionReference) async throws -> SessionRecord {
         await waitForEarlierInputs()
         guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue is shut down.") }
@@ -86,9 +86,9 @@ extension TransferQueue {
         }
     }
 
-    /// Checks that items can be replaced, and returns their rows in the store.
+    /// Checks that items can be replaced, and returns their rows in the database.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest` or `invalidTransition`, or if the store can't be read.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` or `invalidTransition`, or if the database can't be read.
     private nonisolated func checkedItems(
         _ selection: ItemSelection, of target: SessionRecord, replacedBy items: [TransferItem]
     ) async throws -> ReplaceableItems {

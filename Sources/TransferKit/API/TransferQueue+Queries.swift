@@ -14,19 +14,19 @@ extension TransferQueue {
         return status
     }
 
-    /// The number of sessions, uploads and downloads, that run, or that start without an action by the app or the user.
+    /// The number of upload and download sessions that run, or that start without an action by the app or the user.
     ///
     /// Includes sessions that start in turn, at a later time, or after another included session, and removed sessions whose run has not ended.
     /// Excludes paused, held, cancelled and failed sessions, sessions that wait for one of these, and sessions whose account is blocked. On a
     /// queue that was not started, this is the number of sessions that would run or start after ``start()``.
     ///
     /// On a started queue, 0 means that the queue is idle: nothing more happens until the app or the user acts.
-    public func remainingUploads() async -> Int {
+    public func remainingSessions() async -> Int {
         await waitForEarlierInputs()
         return scheduler.remaining(at: configuration.clock.moment)
     }
 
-    /// Whether to show a running session as waiting, because the store refuses changes. In the scheduler, the session is still running.
+    /// Whether to show a running session as waiting, because the database refuses changes. In the scheduler, the session is still running.
     private func waitsForStore(_ key: SessionKey) -> Bool {
         guard let refusal else { return false }
         return refusal.interrupted.contains(key) || live[key] == nil
@@ -40,7 +40,7 @@ extension TransferQueue {
     ///
     /// - Parameters:
     ///   - range: The indices; indices after the last session are ignored.
-    /// - Throws: ``QueueError`` if the store can't be read.
+    /// - Throws: ``QueueError`` if the database can't be read.
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
         await waitForEarlierInputs()
         let range = range.clamped(to: 0..<scheduler.sessionIndex.count)
@@ -50,7 +50,7 @@ extension TransferQueue {
     /// Snapshots of the sessions of a group, in the order of the queue: `sessions(in: .state(.completed))`, `sessions(in: .tag("dailies"))`. A
     /// group of IDs can contain IDs of removed sessions, which the result omits.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchAccount`, or if the store can't be read.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`, or if the database can't be read.
     public nonisolated func sessions(in group: SessionGroup) async throws -> [SessionStatus] {
         if case .sessions(let ids) = group { return try await statuses(of: Array(Set(ids))) }
         return try await statuses(of: allMembers(of: group))
@@ -67,11 +67,11 @@ extension TransferQueue {
 
     /// A snapshot of one session.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession`, or if the store can't be read.
+    /// - Throws: ``QueueError`` with the code `noSuchSession`, or if the database can't be read.
     public func status(of id: SessionID) async throws -> SessionStatus { try await status(of: id, isForClient: true) }
 
     /// Like ``status(of:)``, but does not wait for the reads of clients. During such a wait, a member of a fleet, which is a queue of several
-    /// hosts, could lose its leases of sessions.
+    /// hosts, could lose its leases on sessions.
     package func statusForMember(of id: SessionID) async throws -> SessionStatus { try await status(of: id, isForClient: false) }
 
     private func status(of id: SessionID, isForClient: Bool) async throws -> SessionStatus {
@@ -89,7 +89,7 @@ extension TransferQueue {
         return status
     }
 
-    /// The index of a draft, which is not in the order.
+    /// The index that stands for a draft, because drafts are not in the order.
     private static let noIndex = -1
 
     /// The IDs of all sessions in the order of the queue. Omits drafts; see ``SessionGroup``.
@@ -130,7 +130,7 @@ extension TransferQueue {
     ///   - id: The session.
     ///   - position: The position of the first item, from 0.
     ///   - limit: The maximum number of items. Default: 1,000.
-    /// - Throws: ``QueueError`` with the code `noSuchSession`, or if the store can't be read.
+    /// - Throws: ``QueueError`` with the code `noSuchSession`, or if the database can't be read.
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
         await waitForEarlierInputs()
         guard let key = scheduler.sessionIndex.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }

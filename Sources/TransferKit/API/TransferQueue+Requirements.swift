@@ -14,8 +14,8 @@ extension TransferQueue {
     /// Rejects requests that the endpoints of their account can't perform (``Swift/Sequence/check(by:)``), and requests whose remote names
     /// clash (``NameCheck``). Ignores requests with an unknown account.
     ///
-    /// If a request has a deduplication key, this method does not throw its error, but stores the error in the request's draft. The scheduler
-    /// throws the error later, and only if the queue has no session with the key.
+    /// If a request has a deduplication key, this method does not throw the request's error, but stores the error in the request's draft. The
+    /// scheduler throws the error later, and only if the queue has no session with the key.
     nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
         let accounts = await definitions(of: Set(requests.map(\.account)))
         warn(ofMissingTransports: accounts.values.sorted { $0.name < $1.name })
@@ -54,7 +54,8 @@ extension TransferQueue {
                 try await clock.sleep(LocalReads.limit)
                 let name = folder.isEmpty ? "." : folder.string
                 logger.warning(
-                    "Checking new files in \(name) has taken more than \(LocalReads.limit). Its disk or network share may not respond.")
+                    "Checking new files in \(name) has taken more than \(LocalReads.limit). Its disk or network share may not be responding."
+                )
             }
         }
         defer { warning?.cancel() }

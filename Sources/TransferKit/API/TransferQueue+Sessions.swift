@@ -2,8 +2,8 @@ extension TransferQueue {
     /// The maximum number of sessions of a group that one transaction changes.
     static let groupSize = 10_000
 
-    /// The maximum number of sessions that one transaction changes with an operation. The removal of a session changes one row, and
-    /// the release of the sessions that depend on it changes another.
+    /// The maximum number of sessions that one transaction changes with an operation. The removal of a session changes the session's row, and can
+    /// change the rows of sessions that depend on it.
     private static func groupSize(for operation: SessionOperation) -> Int {
         if case .remove = operation { groupSize / 2 } else { groupSize }
     }
@@ -74,19 +74,20 @@ extension TransferQueue {
         let (ids, checked) = try await check(operation, onAll: found, of: group)
         var operation = checked
         if case .move(let destination) = operation { return try await move(ids, of: group, to: destination) }
-        // The removal is forced, because a later part may contain sessions that depend on a session of this part. The check above has already
+        // The removal is forced, because a later batch may contain sessions that depend on a session of this batch. The check above has already
         // rejected a group on which other sessions depend.
         if case .remove = operation { operation = .remove(isForced: true) }
         var changed: [SessionID] = []
+        // The mark of the first batch, which all later batches share; see ``InputResult/Part/mark``.
         var mark: Int64?
         let size = Self.groupSize(for: operation)
         for start in stride(from: 0, to: ids.count, by: size) {
-            let part = Array(ids[start..<min(start + size, ids.count)])
-            let target = mark.map { SessionTarget.more(part, of: group, mark: $0) } ?? .found(part, of: group)
+            let batch = Array(ids[start..<min(start + size, ids.count)])
+            let target = mark.map { SessionTarget.more(batch, of: group, mark: $0) } ?? .found(batch, of: group)
             let result = try await send(operation, to: target)
             changed += result.sessions
             mark = result.part.mark
-            // Insert the next part after this part.
+            // Insert the next batch after this batch.
             if case .enqueue(_, let isHeld) = operation, let last = result.sessions.last {
                 operation = .enqueue(to: .after(last), isHeld: isHeld)
             }
@@ -98,7 +99,7 @@ extension TransferQueue {
         try await mailbox.send(.command(.perform(operation, target)))
     }
 
-    /// Moves a large group in several parts. Each part is moved to the position after the previous part.
+    /// Moves a large group in several batches. Each batch is moved to the position after the previous batch.
     private nonisolated func move(_ ids: [SessionID], of group: SessionGroup, to first: MoveDestination) async throws -> [SessionID] {
         var changed: [SessionID] = []
         var start = 0
@@ -131,8 +132,8 @@ extension TransferQueue {
 
     /// Checks that an operation is valid for a large group.
     ///
-    /// - Returns: The sessions in the order of the queue, and the operation to perform on the first part of the group. Omits sessions that
-    ///   have left the group, unless the group is a list of IDs.
+    /// - Returns: The sessions in the order of the queue, and the operation to perform on the first batch. Omits sessions that have left the
+    ///   group, unless the group is a list of IDs.
     private func check(
         _ operation: SessionOperation, onAll ids: [SessionID], of group: SessionGroup
     ) async throws(QueueError) -> ([SessionID], SessionOperation) {
@@ -145,7 +146,7 @@ extension TransferQueue {
         switch group {
         case .all, .tag, .sessions: scheduler.sessionIndex.count
         case .account(let name): scheduler.accountKeys[name].flatMap { scheduler.sessionIndex.sessionsOfAccount[$0] } ?? 0
-        // A session whose run is ending counts by its next state here, so the count is only an estimate.
+        // A session whose run is ending already counts under its next state, so the count is only an estimate.
         case .state(let state): scheduler.sessionIndex.counts[state] ?? 0
         }
     }

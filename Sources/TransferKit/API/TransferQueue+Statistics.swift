@@ -1,7 +1,7 @@
 extension TransferQueue {
-    /// Returns the statistics of the whole queue. The call is fast even with many sessions, because the store contains the totals.
+    /// Returns the statistics of the whole queue. The call is fast even with many sessions, because the database contains the totals.
     ///
-    /// - Throws: ``QueueError`` if the store can't be read.
+    /// - Throws: ``QueueError`` if the database can't be read.
     public func statistics() async throws -> QueueStatistics {
         await waitForEarlierInputs()
         let now = configuration.clock.now()
@@ -44,8 +44,8 @@ extension QueueStatistics {
     ///   - states: The totals of the sessions in each state.
     ///   - inFlight: The number of unconfirmed bytes that running and waiting sessions have sent.
     ///   - kept: The number of unconfirmed bytes that sessions in all other states have sent.
-    ///   - confirmed: The number of bytes confirmed since the store was created, including removed sessions.
-    ///   - elapsed: The time since the store was created during which at least one session ran.
+    ///   - confirmed: The number of bytes confirmed since the database was created, including removed sessions.
+    ///   - elapsed: The time since the database was created during which at least one session ran.
     ///   - rate: The recent rate of all running sessions together, in bytes per second; nil if it is unknown.
     ///   - removalsDue: The number of pending removals of unfinished uploads from servers.
     init(

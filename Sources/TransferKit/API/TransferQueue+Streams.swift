@@ -5,8 +5,8 @@ extension TransferQueue {
     /// The unfinished streams of earlier processes, in no particular order. The app should continue them.
     ///
     /// The bytes in the storage folder survive a shutdown or a crash. After a restart of the machine, an unfinished stream continues after its
-    /// confirmed bytes. A finished stream needs no producer and is not in this list. If the app does not continue an unfinished stream, its
-    /// item fails when its session runs. So read this list before ``start()``, and pass each stream that the app can still produce to
+    /// confirmed bytes. A finished stream needs no producer and is not in this list. If the app does not continue an unfinished stream, the stream's
+    /// item fails when the session runs. So read this list before ``start()``, and pass each stream that the app can still produce to
     /// ``continueStream(_:bufferSize:ahead:)``.
     public nonisolated var unfinishedStreams: [UnfinishedStream] { streams.unfinished() }
 

@@ -5,14 +5,14 @@ public import TransferCore
 
 /// A persistent, ordered queue of transfer sessions. <doc:QueueSemantics> defines its terms.
 ///
-/// The *store* is the database in the storage folder. Each change is durable when its call returns, and no event reports a change that a crash
-/// could undo. Calls and running sessions post inputs to a mailbox. A single task, the *writer*, passes all pending inputs to the `Scheduler`,
-/// which decides their effects and itself performs none. The writer stores these effects in one transaction, so concurrent calls share a commit.
-/// Only then does the writer return results, publish events, and start transfers.
+/// The queue keeps its state in a database in the storage folder. Each change is durable when its call returns, and no event reports a change
+/// that a crash could undo. Calls and running sessions post inputs to a mailbox. A single task, the *writer*, passes all pending inputs to the
+/// `Scheduler`, which decides their effects but does not perform them. The writer stores these effects in one transaction, so concurrent calls
+/// share a commit. Only then does the writer return results, publish events, and start transfers.
 ///
 /// All methods can be called from any executor. No session starts before ``start()``.
 public actor TransferQueue: ControllableQueue {
-    /// The delay before the queue retries a store that refused a change.
+    /// The delay before the queue retries a change that the database refused.
     private static let storeRetryDelay = Duration.seconds(1)
     private static let diskCheckInterval = Duration.seconds(1)
 
@@ -27,7 +27,7 @@ public actor TransferQueue: ControllableQueue {
     let credentials: any CredentialProvider
     private(set) var scheduler: Scheduler
     var (runs, revoked): ([UInt64: ActiveRun], Set<SessionID>) = ([:], [])
-    /// Sent when a run has ended, or when the queue has stopped waiting for its end.
+    /// Sent when a run has ended, or when the queue has stopped waiting for the end of a run.
     nonisolated let runsEnded = ChangeSignal()
     package var live: [SessionKey: LiveRun] = [:]
     var (lastRates, meters) = (RecentRates(), QueueMeters())
@@ -40,12 +40,12 @@ public actor TransferQueue: ControllableQueue {
     private var clockStoredAt: Duration?
     private static let clockInterval = Duration.seconds(60)
     private var writer: Task<Void, Never>?
-    /// The uptime at which the writer retries a refused change; nil while the store accepts changes.
+    /// The uptime at which the writer retries a refused change; nil while the database accepts changes.
     private var refusedUntil: Duration?
     var refusal: StorageRefusal?
     /// Sessions that changed after their run had begun, but before ``live`` contained the run. The run may have read the session before the change.
     var changedBeforeRun: Set<SessionKey> = []
-    /// For each session whose options are being read from the store, the number of the latest read. The queue ignores earlier results.
+    /// For each session whose options are being read from the database, the number of the latest read. The results of earlier reads are ignored.
     var latestRefresh: [SessionKey: UInt64] = [:]
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler contains changes that are not stored yet.
@@ -83,7 +83,7 @@ public actor TransferQueue: ControllableQueue {
     ) async throws {
         var byID: [TransportID: any Transport] = [:]
         for transport in transports {
-            guard transport.id != TransportID.localParts else {
+            guard transport.id != TransportID.localPartFiles else {
                 throw QueueError(.duplicateTransport, "The transport ID \"\(transport.id)\" is reserved. Choose another ID.")
             }
             guard byID.updateValue(transport, forKey: transport.id) == nil else {
@@ -189,7 +189,7 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    /// Stores changes together with the events that report them and, at most once a minute, the current time. If the store refuses only the
+    /// Stores changes together with the events that report them and, at most once a minute, the current time. If the database refuses only the
     /// events or the time, stores the changes without them. A reader of the change log then finds a gap in place of the events.
     private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
         var log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
@@ -228,7 +228,7 @@ public actor TransferQueue: ControllableQueue {
         discards.setEnabled(scheduler.flags.mode != .stopped)
     }
 
-    /// The free space on the storage folder's disk, in bytes; nil if it was read in the last second, is unknown, or no minimum is set.
+    /// The free space on the storage folder's disk, in bytes; nil if it was read in the last second or is unknown, or if no minimum is set.
     private func freeSpace() async -> Int64? {
         let now = configuration.clock.now()
         guard scheduler.diskFloor > 0, diskCheckedAt.map({ now - $0 >= Self.diskCheckInterval }) ?? true else { return nil }
@@ -236,11 +236,11 @@ public actor TransferQueue: ControllableQueue {
         return await BlockingIO.run(.storage) { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
     }
 
-    /// The maximum number of quarantines per `quarantineInterval`. If more are needed, the whole store counts as damaged.
+    /// The maximum number of quarantines per `quarantineInterval`. If more are needed, the whole database counts as damaged.
     private static let maximumQuarantines = 64
     private static let quarantineInterval = Duration.seconds(600)
 
-    /// Quarantines a session whose rows the store refuses to change, so that other sessions can continue.
+    /// Quarantines a session whose rows the database refuses to change, so that other sessions can continue.
     ///
     /// - Returns: Whether the session has left the queue.
     private func quarantine(_ key: SessionKey, _ error: QueueError, at now: DualInstant) async -> Bool {
@@ -254,8 +254,8 @@ public actor TransferQueue: ControllableQueue {
                 try await commit(transaction.writes, events)
             } catch {
                 guard error.culprit != nil else { throw error }
-                // The store also refuses to move the session's rows to the quarantine. The rows stay where they are, and the queue finds them again
-                // when it is next opened.
+                // The database also refuses to move the session's rows to the quarantine. The rows stay where they are, and the queue finds them
+                // again when it is next opened.
                 try await commit(transaction.writes.filter { $0.session != key }, events)
             }
         } catch {
@@ -267,7 +267,7 @@ public actor TransferQueue: ControllableQueue {
         return true
     }
 
-    /// Quarantines a session whose rows can't be read, so that other sessions can continue. After too many quarantines, the whole store
+    /// Quarantines a session whose rows can't be read, so that other sessions can continue. After too many quarantines, the whole database
     /// counts as damaged: the rows stay in place, and an event reports the damage.
     ///
     /// - Returns: Whether the session will be quarantined, or is no longer in the queue.
@@ -291,11 +291,11 @@ public actor TransferQueue: ControllableQueue {
         return quarantineTimes.count < Self.maximumQuarantines
     }
 
-    /// Handles inputs whose changes the store refused. Calls fail. Inputs without a caller, such as run events, return to the mailbox and
-    /// are retried.
+    /// Handles inputs whose changes the database refused. Calls fail. Inputs without a caller, such as run events, return to the mailbox and are
+    /// retried.
     private func storeRefused(_ results: [(envelope: Mailbox.Envelope, result: Result<InputResult, QueueError>)], _ error: QueueError) {
         diskCheckedAt = nil
-        // The store is retried every second, so an event for each failure would be too frequent. `reportDamage` limits the frequency.
+        // The queue retries every second, so an event for each failure would be too frequent. `reportDamage` limits the frequency.
         if refusal?.problem == error.message { reportDamage(error) } else { report(storageFailed: error) }
         var unstored: [Mailbox.Envelope] = []
         for (envelope, result) in results {
@@ -313,7 +313,7 @@ public actor TransferQueue: ControllableQueue {
         Task { await retryWhileRefused() }
     }
 
-    /// Retries all pending inputs, including those that the store refused, until the store accepts changes.
+    /// Retries all pending inputs, including those that the database refused, until the database accepts changes.
     private func retryWhileRefused() async {
         while let until = refusedUntil, !mailbox.isClosed {
             try? await configuration.clock.sleep(until - configuration.clock.now())
@@ -324,7 +324,7 @@ public actor TransferQueue: ControllableQueue {
     /// Sets the alarm for the time at which the scheduler must run again.
     private func setAlarm() {
         var next = scheduler.nextDue(after: configuration.clock.moment)
-        // While the store refuses changes, `retryWhileRefused` sends the ticks.
+        // While the database refuses changes, `retryWhileRefused` sends the ticks.
         if refusedUntil != nil { next = nil }
         guard next != alarmTime else { return }
         alarm?.cancel()
@@ -339,7 +339,7 @@ public actor TransferQueue: ControllableQueue {
 
     // MARK: Tags
 
-    /// Makes the scheduler remember changes of tags until ``endReadingTags()``. A caller that reads tags from the store would otherwise miss
+    /// Makes the scheduler remember changes of tags until ``endReadingTags()``. A caller that reads tags from the database would otherwise miss
     /// changes that are not stored yet.
     func beginReadingTags() async {
         await waitForEarlierInputs()
@@ -354,9 +354,9 @@ public actor TransferQueue: ControllableQueue {
 
     /// Shuts the queue down. The queue can't be used afterwards. Concurrent calls of this method return when the shutdown is complete.
     ///
-    /// The queue interrupts running sessions, saves their checkpoints, removes part files that are no longer needed, closes connections,
-    /// ends threads, and releases the storage folder. It waits at most 30 s for a run or a transport that does not end, for example because a
-    /// network share does not respond.
+    /// The queue interrupts running sessions, saves their checkpoints, removes part files that are no longer needed, closes connections, ends
+    /// threads, and releases the storage folder. The queue waits at most 30 s for a run that does not end or a transport that does not shut down, for
+    /// example because a network share does not respond.
     public func shutdown() async {
         let task = shutdownTask ?? Task { await end() }
         shutdownTask = task
@@ -385,11 +385,11 @@ public actor TransferQueue: ControllableQueue {
     }
 
     /// Waits until the writer has handled all inputs in the mailbox, and the scheduler contains no unstored change. Does not wait for inputs
-    /// that the store refused. The scheduler's state is valid until the next `await`.
+    /// that the database refused. The scheduler's state is valid until the next `await`.
     func waitForEarlierInputs() async {
         repeat {
             do {
-                // This tick carries no change, so an error of the store does not matter.
+                // This tick carries no change, so an error of the database does not matter.
                 try await mailbox.send(.tick)
             } catch  where error.code == .shutDown {
                 await writer?.value

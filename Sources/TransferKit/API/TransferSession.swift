@@ -11,7 +11,7 @@ public struct TransferSession: Sendable {
 
     /// A snapshot of the session.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession` after the session was removed, or if the store can't be read.
+    /// - Throws: ``QueueError`` with the code `noSuchSession` after the session was removed, or if the database can't be read.
     public var status: SessionStatus {
         get async throws { try await queue.status(of: id) }
     }
@@ -25,8 +25,8 @@ public struct TransferSession: Sendable {
     ///
     /// If the queue is stopped, the wait continues until the queue is started again. A session that waits for a retry has not ended.
     ///
-    /// - Throws: The session's `TransferError` if it failed; a `TransferError` with the code `cancelled` if the session was cancelled or removed;
-    ///   ``QueueError`` if the store can't be read; `CancellationError` if the task was cancelled or the queue was shut down.
+    /// - Throws: The session's `TransferError` if it failed; a `TransferError` with the code `cancelled` if the session was cancelled or
+    ///   removed; ``QueueError`` if the database can't be read; `CancellationError` if the task was cancelled or the queue was shut down.
     public var value: SessionStatus {
         get async throws {
             // The subscription precedes the first read, so that the end can't be missed.
@@ -55,7 +55,7 @@ public struct TransferSession: Sendable {
         }
     }
 
-    /// Waits until the session has ended, and decodes the server's response to one of its items, such as the JSON of a form handler.
+    /// Waits until the session has ended, and decodes the server's response to one of the session's items, such as the JSON of a form handler.
     ///
     /// ```swift
     /// struct Created: Decodable, Sendable { var id: Int }
@@ -66,8 +66,8 @@ public struct TransferSession: Sendable {
     ///   - type: The type of the value.
     ///   - position: The position of the item in the session, from 0.
     ///   - decoder: The decoder, for example with another strategy for dates.
-    /// - Throws: The errors of ``value``; ``QueueError`` with the code `noSuchSession` if the session was removed after its end; a `TransferError`
-    ///   with the code `invalidResponse` if the item has no complete response, or if the response is not the JSON of such a value.
+    /// - Throws: The errors of ``value``; ``QueueError`` with the code `noSuchSession` if the session was removed after its end; a
+    ///   `TransferError` with the code `invalidResponse` if the item has no complete response, or if the response is not JSON of this type.
     public func response<Value: Decodable>(
         as type: Value.Type, ofItem position: Int64 = 0, with decoder: sending JSONDecoder = JSONDecoder()
     ) async throws -> Value {

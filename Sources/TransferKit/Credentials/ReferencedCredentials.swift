@@ -18,11 +18,11 @@ public struct ReferencedCredentials: CredentialProvider {
 
     /// Creates a provider.
     ///
-    /// - Parameter app: Returns the secret that a reference with the source ``/TransferCore/CredentialReference/Source/app(_:)`` names.
-    ///   Transports call this function on any executor, at most once per request. If the function throws a ``/TransferCore/TransferError``,
-    ///   the queue handles the error by its class. For example, it retries after an error of the class
-    ///   ``/TransferCore/FailureClass/transient``, which a function can throw while a token server is unavailable. Any other error, except
-    ///   `CancellationError`, blocks the account until the user acts. Pass nil if the app has no secrets.
+    /// - Parameter app: Returns the secret that a reference with the source ``/TransferCore/CredentialReference/Source/app(_:)`` names. Transports
+    ///   call this function on any executor, at most once per request. If the function throws a ``/TransferCore/TransferError``, the queue handles
+    ///   the error by its class. For example, it retries after an error of the class ``/TransferCore/FailureClass/transient``, which the function can
+    ///   throw while a token server is unavailable. Any other error, except `CancellationError`, blocks the account until the user acts. Pass nil if
+    ///   the app has no secrets.
     public init(app: (@Sendable (_ name: String) async throws -> Secret)? = nil) {
         self.app = app
     }

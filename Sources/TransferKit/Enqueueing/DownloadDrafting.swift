@@ -18,10 +18,10 @@ struct DownloadFolder: Sendable {
 struct DownloadDrafting {
     private let folder: DownloadFolder
     private var names: Set<FilePath> = []
-    /// All folders, relative to the download folder, that contain one of the names.
+    /// The folders, relative to the download folder, that contain one of the names.
     private var parents: Set<FilePath> = []
     /// Whether the content of the endpoint's folder arrives directly in the download folder.
-    private var hasWholeFolder = false
+    private var hasEndpointFolder = false
 
     /// Checks the download folder.
     ///
@@ -68,7 +68,7 @@ struct DownloadDrafting {
         }
         let name: FilePath
         if remotePath.isEndpointFolder, given == nil {
-            name = try wholeFolder()
+            name = try endpointFolderName()
         } else {
             let path: FilePath
             (name, path) = try localPath(of: remotePath, as: given)
@@ -83,15 +83,15 @@ struct DownloadDrafting {
 
     /// Returns the local name of the endpoint's folder, which is empty, because the folder's content arrives directly in the download folder.
     ///
-    /// - Throws: ``severalItems`` if the session has other items, because their paths could be inside the endpoint's folder.
-    private mutating func wholeFolder() throws(TransferError) -> FilePath {
-        guard names.isEmpty, !hasWholeFolder else { throw Self.severalItems }
-        hasWholeFolder = true
+    /// - Throws: ``endpointFolderWithOtherItems`` if the session has other items, because their paths could be inside the endpoint's folder.
+    private mutating func endpointFolderName() throws(TransferError) -> FilePath {
+        guard names.isEmpty, !hasEndpointFolder else { throw Self.endpointFolderWithOtherItems }
+        hasEndpointFolder = true
         return FilePath()
     }
 
     /// The error of a session with the endpoint's folder and other items.
-    static let severalItems = TransferError(
+    static let endpointFolderWithOtherItems = TransferError(
         .permanent, .unsafeName,
         "The endpoint's folder must be the only item of its session, because its content arrives directly in the download folder. Download other items in a separate session, or give the folder a local name."
     )
@@ -103,7 +103,7 @@ struct DownloadDrafting {
     private mutating func localPath(
         of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {
-        guard !hasWholeFolder else { throw Self.severalItems }
+        guard !hasEndpointFolder else { throw Self.endpointFolderWithOtherItems }
         let name = given ?? FilePath(bytes: remotePath.lastComponent)
         guard (try? RemotePath(bytes: name.bytes)) != nil, name.components.allSatisfy({ $0.kind == .regular }) else {
             throw TransferError(

@@ -5,7 +5,7 @@ import TransferCore
 extension ItemDrafting {
     /// The maximum number of files of a form. Each attempt opens all of them.
     private static let maximumFormFiles = 100
-    /// The maximum number of bytes of a form's names and text values, which the store keeps in one row.
+    /// The maximum number of bytes of a form's names and text values, which the database keeps in one row.
     private static let maximumFormText = 256 << 10
 
     /// Creates a draft (``ItemDraft``) of a form. Blocks.
@@ -47,7 +47,7 @@ extension ItemDrafting {
             creationCapability: item.creationCapability, form: form)
     }
 
-    /// Checks a part of a form, and returns the part as the store keeps it.
+    /// Checks a part of a form, and returns the part as the database stores it.
     ///
     /// - Parameter offset: The offset, in bytes, of the part's data in the ``Spool`` file that holds the form's in-memory data.
     /// - Throws: A ``TransferError`` if the part is invalid, or its file can't be sent.

@@ -15,8 +15,8 @@ struct ItemDrafting {
 
     let sources: SourceFolders
     private var problems: [TransferError] = []
-    /// The number of problems before the current session.
-    private var earlierProblems = 0
+    /// The number of problems of earlier sessions.
+    private var earlierProblemCount = 0
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
@@ -33,7 +33,7 @@ struct ItemDrafting {
     /// - Returns: The folder's path in its stored form; nil for an upload.
     mutating func begin(downloadingTo folder: DownloadFolder?) -> Data? {
         downloads = nil
-        earlierProblems = problems.count
+        earlierProblemCount = problems.count
         direction = folder == nil ? .upload : .download
         guard var folder else { return nil }
         if folder.path.isEmpty {
@@ -49,7 +49,8 @@ struct ItemDrafting {
         return Data(sources.stored(folder.path))
     }
 
-    /// Creates a draft of an item. A draft with in-memory data or a copy has no file in the spool yet; `nameBlobs(_:)` sets the file's name later.
+    /// Creates a draft of an item. A draft with in-memory data or a copy has no file in the spool yet; `assignSpoolNames(_:)` sets the file's
+    /// name later.
     ///
     /// - Returns: The draft; nil if the item or its download folder has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
@@ -58,7 +59,7 @@ struct ItemDrafting {
             if item.destination?.isEndpointFolder == true, !item.isRemoteFolder {
                 throw TransferError(
                     .permanent, .unsafeName,
-                    "The endpoint's folder is not a name for an item. It can only be downloaded, as a remote folder.")
+                    "An item can't have the endpoint's folder as its remote name, unless the item is the download of a remote folder.")
             }
             try check(item.uploadCapability, "upload URL")
             try check(item.creationCapability, "creation URL")
@@ -102,7 +103,7 @@ struct ItemDrafting {
     }
 
     /// Adds a problem if the total size of a session's items exceeds the maximum.
-    mutating func checkSum(of items: [ItemDraft]) {
+    mutating func checkTotalSize(of items: [ItemDraft]) {
         var sum: Int64 = 0
         for item in items {
             sum.addSaturated(item.size)
@@ -185,15 +186,15 @@ struct ItemDrafting {
         return unsafe FilePath(platformString: resolved)
     }
 
-    /// Removes the problems of the current session if all of them concern local files. They do not matter if the queue already has a session with
-    /// the same deduplication key.
+    /// Removes the problems of the current session if all of them concern local files. These problems do not matter if the queue already has a
+    /// session with the same deduplication key.
     ///
     /// - Returns: An error with the removed problems; nil if no problem was removed.
-    mutating func takeFileProblems() -> QueueError? {
-        let own = problems[earlierProblems...]
+    mutating func removeFileProblems() -> QueueError? {
+        let own = problems[earlierProblemCount...]
         guard !own.isEmpty, !own.contains(where: Self.concernsRequest) else { return nil }
         let error = Self.error(Array(own))
-        problems.removeSubrange(earlierProblems...)
+        problems.removeSubrange(earlierProblemCount...)
         return error
     }
 
@@ -227,8 +228,7 @@ extension QueueStore {
         try await drafts(of: items, downloadingTo: nil)
     }
 
-    /// Creates drafts of items for an upload or download session; see ``drafts(of:)``. For a download, may also throw the code
-    /// `fileExists`.
+    /// Creates drafts of items for an upload or download session; see ``drafts(of:)``. For a download, the code can also be `fileExists`.
     ///
     /// - Parameter folder: The session's download folder; nil for an upload session.
     func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws -> [ItemDraft] {
@@ -237,10 +237,10 @@ extension QueueStore {
             var drafting = ItemDrafting(sources)
             _ = drafting.begin(downloadingTo: folder)
             var drafts = items.compactMap { drafting.draft(of: $0) }
-            drafting.checkSum(of: drafts)
+            drafting.checkTotalSize(of: drafts)
             try drafting.finish()
             let names = try spool.write(drafting.spoolContents, cancellation)
-            drafts.nameBlobs(names[...])
+            drafts.assignSpoolNames(names[...])
             return drafts
         }
     }
@@ -264,7 +264,7 @@ extension TransferItem {
         if case .remoteFolder = content { true } else { false }
     }
 
-    /// Whether the item is downloaded.
+    /// Whether the item is a download.
     var isDownload: Bool {
         switch content {
         case .remote, .remoteFolder: true
@@ -296,7 +296,7 @@ extension [ItemDraft] {
     ///
     /// - Returns: The remaining names.
     @discardableResult
-    mutating func nameBlobs(_ names: ArraySlice<Data>) -> ArraySlice<Data> {
+    mutating func assignSpoolNames(_ names: ArraySlice<Data>) -> ArraySlice<Data> {
         var names = names
         for index in indices where self[index].hasData {
             if let name = names.popFirst() { self[index].source = name }

@@ -17,8 +17,8 @@ package struct NameCheck: Sendable {
     /// Rejects session drafts whose remote names clash. Blocks.
     ///
     /// Compares the names of all drafts for the same account with each other. Drafts with a deduplication key are an exception, because the
-    /// queue may already contain their sessions. This method compares only the own names of such a draft with each other, and stores the error
-    /// in ``SessionDraft/refusal``. The scheduler throws that error only if the queue has no session with the key.
+    /// queue may already contain their sessions. For such a draft, this method compares only the draft's own names with each other, and stores
+    /// the error in ``SessionDraft/refusal``. The scheduler throws that error only if the queue has no session with the key.
     package func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
         var last: (account: String, options: SessionOptions, refusal: NameRefusal?)?
@@ -107,7 +107,7 @@ struct NameRefusal: Sendable {
     }
 }
 
-/// An item of a stored session, with the properties that determine whether its remote name clashes with another.
+/// An item of a stored session, with the properties that determine whether its remote name clashes with another name.
 struct NamedItem: Sendable {
     var name: Data
     /// The local file or folder; nil for in-memory data and streams.

@@ -10,7 +10,7 @@ package struct RemoteNames {
         /// Whether the item is a folder; nil if the item's path must be inspected.
         var isFolder: Bool?
 
-        /// Whether the item is a folder. Blocks.
+        /// Whether the item is a folder. Inspects the item's path if necessary. Blocks.
         var isCertainlyFolder: Bool { isFolder ?? source.map(RemoteNames.isFolder) ?? false }
 
         /// Whether another item's source is the file or folder at a path inside this folder. Both items then send the same content to that path.
@@ -22,7 +22,7 @@ package struct RemoteNames {
 
     private var owners: [NameKey: Owner] = [:]
     /// For each remote folder that contains an item's name, the first such name.
-    private var below: [NameKey: Data] = [:]
+    private var firstNameInside: [NameKey: Data] = [:]
 
     /// Creates an empty collection.
     package init() {}
@@ -36,7 +36,7 @@ package struct RemoteNames {
     ///   otherwise nil.
     package mutating func add(_ name: Data, _ source: FilePath?, isFolder: Bool? = nil) -> RemoteNameClash? {
         let owner = Owner(source: source, isFolder: isFolder)
-        let inner = addContents(of: name, owner)
+        let inner = addFolders(above: name, owner)
         // Normalizing paths is slow, so compare the paths as given first. Two sources with the same name usually have the same path.
         guard let other = owners.updateValue(owner, forKey: NameKey(name)), source == nil || other.source != source else { return inner }
         let (first, second) = (other.source?.lexicallyNormalized(), source?.lexicallyNormalized())
@@ -51,7 +51,7 @@ package struct RemoteNames {
 
     /// Records the folders above a new name. Returns the clash with an earlier folder above the name or, for a new folder, with an earlier name
     /// inside the folder; nil if there is no clash.
-    private mutating func addContents(of name: Data, _ owner: Owner) -> RemoteNameClash? {
+    private mutating func addFolders(above name: Data, _ owner: Owner) -> RemoteNameClash? {
         var clash: RemoteNameClash?
         for folder in Self.folders(above: name) {
             let rest = name.dropFirst(folder.count + 1)
@@ -59,9 +59,9 @@ package struct RemoteNames {
                 clash = RemoteNameClash(
                     name: name, first: upper.source?.lexicallyNormalized(), second: owner.source?.lexicallyNormalized(), folder: folder)
             }
-            if below[NameKey(folder)] == nil { below[NameKey(folder)] = name }
+            if firstNameInside[NameKey(folder)] == nil { firstNameInside[NameKey(folder)] = name }
         }
-        if clash == nil, let inner = below[NameKey(name)], owner.isCertainlyFolder,
+        if clash == nil, let inner = firstNameInside[NameKey(name)], owner.isCertainlyFolder,
             !owner.contains(owners[NameKey(inner)], at: inner.dropFirst(name.count + 1))
         {
             clash = RemoteNameClash(
@@ -176,12 +176,11 @@ package struct NameClashes {
 
     /// The first endpoint at which a name clash is an error; nil if there is no such endpoint.
     ///
-    /// A clash is an error at each endpoint that would replace or skip a file. At an endpoint that would reject the second file, a clash is
-    /// an error only if that endpoint is the first that can perform the session. A fallback endpoint may never be used, and rejecting the
-    /// file loses no data. If only files in the items can have the same name, a rejection is never an error, because such files usually have
-    /// different names.
+    /// A clash is an error at each endpoint that would replace or skip a file. At an endpoint that would reject the second file, a clash is an error
+    /// only if no earlier endpoint can perform the session. A fallback endpoint may never be used, and rejecting the file loses no data. If only
+    /// files inside the items can have the same name, a possible rejection is never an error, because such files usually have different names.
     ///
-    /// - Parameter ofContents: Whether only files in the items can have the same name; see ``RemoteNameClash/isOfContents``.
+    /// - Parameter ofContents: Whether only files inside the items can have the same name; see ``RemoteNameClash/isOfContents``.
     package func loss(ofContents: Bool) -> (endpoint: Endpoint, clash: NameClash)? {
         consequences.enumerated().first { index, consequence in
             consequence.clash.losesFiles || index == 0 && consequence.clash == .refused && !ofContents
@@ -206,7 +205,7 @@ extension NameClash {
         }
     }
 
-    /// The consequence for the files in two items, as a clause for messages, without a full stop.
+    /// The consequence for the files inside two items, as a clause for messages, without a full stop.
     fileprivate var consequenceOfContents: String {
         switch self {
         case .bothKept: "all files would be kept"

@@ -18,13 +18,13 @@ extension QueueStore {
             try drafting.finish()
             var names = try spool.write(drafting.spoolContents, cancellation)[...]
             if !names.isEmpty {
-                for index in drafts.indices { names = drafts[index].items.nameBlobs(names) }
+                for index in drafts.indices { names = drafts[index].items.assignSpoolNames(names) }
             }
             return drafts
         }
     }
 
-    /// Runs a body that creates drafts and may copy files, on a thread that may block. If the task is cancelled, the copies stop, and the
+    /// Runs a body that creates drafts and can copy files, on a thread that is allowed to block. If the task is cancelled, the copies stop, and the
     /// body throws `CancellationError`.
     ///
     /// - Parameter folder: The folder of the local files; nil for requests without local files. The folder identifies the disk, to limit
@@ -39,8 +39,8 @@ extension QueueStore {
 }
 
 extension SessionDraft {
-    /// Creates drafts without a store, for sessions that another queue adopts: checks the requests and their local files, and chooses missing
-    /// names.
+    /// Creates drafts without a queue's database, for sessions that another queue adopts: checks the requests and their local files, and chooses
+    /// missing names.
     ///
     /// The drafts of in-memory data and copies have no content, so the caller must reject them (``ItemKind/isSpooled``).
     ///
@@ -103,11 +103,11 @@ extension SessionDraft {
         }
         let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })
         let items = request.items.compactMap { drafting.draft(of: $0) }
-        drafting.checkSum(of: items)
+        drafting.checkTotalSize(of: items)
         // If the session is a duplicate, its sources may have been removed, or its downloads may exist. The scheduler detects duplicates
         // later, so the draft only stores these problems.
         let canBeDuplicate = request.deduplicationKey != nil && request.items.allSatisfy(\.isReference)
-        let refusal = canBeDuplicate ? drafting.takeFileProblems() : nil
+        let refusal = canBeDuplicate ? drafting.removeFileProblems() : nil
         self.init(
             id: request.id, account: request.account,
             name: request.name ?? Self.name(first, of: request.items.count, account: request.account),

@@ -10,7 +10,7 @@ package final class Mailbox: Sendable {
         package let reply: (@Sendable (Result<InputResult, QueueError>) -> Void)?
 
         /// Whether the input is a tick, which changes nothing itself but runs the writer. The reply shows that the writer has handled all
-        /// earlier inputs, or keeps them pending because the store refuses changes.
+        /// earlier inputs, or keeps them pending because the database refuses changes.
         var isTick: Bool {
             if case .tick = input { true } else { false }
         }
@@ -19,8 +19,8 @@ package final class Mailbox: Sendable {
     /// Whether the mailbox is closed and accepts no more inputs.
     package var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Waits until the writer has handled all inputs that were added before this call. Returns earlier if the mailbox is closed or the
-    /// store refuses changes.
+    /// Waits until the writer has handled all inputs that were added before this call. Returns earlier if the mailbox is closed or the database
+    /// refuses changes.
     func tick() async {
         _ = try? await send(.tick)
     }
@@ -89,7 +89,7 @@ package final class Mailbox: Sendable {
 
     /// Adds an input, and returns when its effect is durable.
     ///
-    /// - Throws: The ``QueueError`` with which the scheduler or the store refused the input; with the code `shutDown` if the mailbox is
+    /// - Throws: The ``QueueError`` with which the scheduler or the database refused the input; with the code `shutDown` if the mailbox is
     ///   closed, or for a command after ``refuseCommands()``.
     @discardableResult
     package func send(_ input: Input) async throws(QueueError) -> InputResult {
@@ -123,7 +123,7 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Puts inputs back at the front of the mailbox, because the store refuses changes. The writer takes them again at the next wake-up.
+    /// Puts inputs back at the front of the mailbox, because the database refuses changes. The writer takes them again at the next wake-up.
     package func putBack(_ envelopes: [Envelope]) {
         state.withLock { $0.envelopes.insert(contentsOf: envelopes, at: 0) }
     }

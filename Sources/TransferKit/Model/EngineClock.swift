@@ -27,7 +27,7 @@ package struct EngineClock: Sendable {
         self.utcOffset = utcOffset
     }
 
-    /// The seconds by which the time zone of this machine is ahead of UTC at a date. Notices a change of the time zone (tzset(3)).
+    /// Returns the seconds by which the local time of this machine is ahead of UTC at a date. Follows changes of the time zone (tzset(3)).
     @Sendable package static func systemOffset(at date: Date) -> Int {
         // A damaged clock must not cause an overflow.
         var time = time_t(min(max(date.timeIntervalSince1970, -1e12), 1e12))

@@ -1,12 +1,12 @@
 package import SystemPackage
 package import TransferCore
 
-/// The maximum sizes of files and sessions. The queue checks each size before it adds sizes up, because file systems, servers and clients
-/// can report sizes whose sum would overflow.
+/// The maximum sizes of files and sessions. The queue checks each size before it adds up sizes, because file systems, servers and clients can report
+/// sizes whose sum would overflow.
 package enum FileSize {
     /// The largest size of a file in a session, in bytes: 64 PiB. A sparse file can report a larger size.
     package static let maximum: Int64 = 1 << 56
-    /// The largest total size of a session's files, in bytes: 1 EiB. The store limits totals to this value.
+    /// The largest total size of a session's files, in bytes: 1 EiB. The queue limits totals to this value.
     package static let sessionMaximum: Int64 = 1 << 60
 
     /// Returns the error for a local file that is larger than ``maximum``.

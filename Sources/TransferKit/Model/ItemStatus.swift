@@ -13,7 +13,7 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
     /// A skipped entry of a folder: a symbolic link that is not followed, or an entry that is neither a file nor a folder, such as a socket. The
     /// item's error describes the entry.
     ///
-    /// The session still completes, and its statistics do not count the item.
+    /// The session still completes, and its statistics exclude the item.
     case skipped
 }
 
@@ -30,8 +30,8 @@ public struct ItemStatus: Hashable, Sendable {
     public var isFolder = false
     /// The item's state.
     public var state: ItemState
-    /// The size in bytes at the queue's last check; 0 for a folder; nil while the size is unknown, for example before the server reports
-    /// the size of a download.
+    /// The size in bytes when the queue last checked it; 0 for a folder; nil while the size is unknown, for example before the server reports the
+    /// size of a download.
     public var bytesTotal: Int64?
     /// The number of confirmed bytes.
     public var bytesDone: Int64

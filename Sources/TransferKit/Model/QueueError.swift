@@ -43,11 +43,11 @@ extension QueueError: LocalizedError {
 extension QueueError.Code {
     /// Another process, or another queue in this process, owns the storage folder. See <doc:/transferq/Troubleshooting>.
     public static let storageInUse = Self(rawValue: "storageInUse")
-    /// A newer version wrote the store. See <doc:/transferq/Troubleshooting>.
+    /// A newer version wrote the database. See <doc:/transferq/Troubleshooting>.
     public static let storageTooNew = Self(rawValue: "storageTooNew")
-    /// The store can't be opened, read or written. See <doc:/transferq/Troubleshooting>.
+    /// The database can't be opened, read or written. See <doc:/transferq/Troubleshooting>.
     public static let storageUnavailable = Self(rawValue: "storageUnavailable")
-    /// The store's content is damaged. See <doc:/transferq/Troubleshooting>.
+    /// The database is damaged. See <doc:/transferq/Troubleshooting>.
     public static let storageDamaged = Self(rawValue: "storageDamaged")
     /// Two transports have the same ID, or a transport has a reserved ID.
     public static let duplicateTransport = Self(rawValue: "duplicateTransport")
@@ -79,7 +79,7 @@ extension QueueError.Code {
     public static let hasDependents = Self(rawValue: "hasDependents")
     /// Sessions would wait for each other, or, in a strict queue, a session would wait for a later session.
     public static let impossibleOrder = Self(rawValue: "impossibleOrder")
-    /// ``QueueConfiguration/progressObserver`` rejected a change of a file, so the session's run ends.
+    /// ``QueueConfiguration/progressObserver`` rejected a change of a file's progress, so the session's run ends.
     package static let progressRefused = Self(rawValue: "progressRefused")
     /// The queue was shut down.
     public static let shutDown = Self(rawValue: "shutDown")

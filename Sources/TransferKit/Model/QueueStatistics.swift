@@ -7,7 +7,7 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var filesDone: Int
     /// The number of failed files.
     public var filesFailed: Int
-    /// The size of all files of known size, in bytes.
+    /// The total size in bytes of the files whose size is known.
     public var bytesTotal: Int64
     /// The number of confirmed bytes; see ``SessionStatistics/bytesDone``. Stays constant during a long request that the server confirms
     /// only at the end.
@@ -22,7 +22,7 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var secondsElapsed: Double
     /// The recent rate of all running sessions together, in bytes per second; nil if no session runs, or if the rate is unknown.
     public var rate: Double?
-    /// The average rate in bytes per second: all confirmed bytes, including removed sessions, divided by ``secondsElapsed``. Nil before the
+    /// The average rate in bytes per second: all confirmed bytes, including those of removed sessions, divided by ``secondsElapsed``. Nil before the
     /// first confirmed byte.
     public var averageRate: Double?
     /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil if it is unknown.

@@ -2,7 +2,7 @@
 public enum Retention: Hashable, Sendable, Codable {
     /// Completed sessions stay until the app removes them.
     case keepAll
-    /// Only the given number of the most recently completed sessions stay; at least 0.
+    /// Only the most recently completed sessions stay, up to the given number, which is at least 0.
     case count(Int)
     /// Completed sessions stay for the given time after their completion: 0 s to a hundred years.
     case age(Duration)

@@ -15,7 +15,7 @@ public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible 
         self.uuid = uuid
     }
 
-    /// Parses an ID in the form of ``description``, in either case; nil if the text is not a UUID.
+    /// Parses the text of a UUID, in upper or lower case; nil if the text is not a UUID.
     public init?(_ description: String) {
         guard let uuid = UUID(uuidString: description) else { return nil }
         self.uuid = uuid

@@ -56,7 +56,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var rateLimit: Int64?
     /// The time from the session's first start after which the session fails; nil for no limit. See ``SessionOptions/deadline``.
     public var deadline: Duration?
-    /// How long the session's files spent in each part of a transfer. Nil in lists of sessions, and in a fleet (a queue of several hosts); see
+    /// How long the session's files spent in each phase of a transfer. Nil in lists of sessions, and in a fleet (a queue of several hosts); see
     /// ``ControllableQueue/status(of:)``.
     public var times: TransferTimes?
     /// The member (host) of a fleet that has taken the session; nil if no member has taken it, and in all other kinds of queues.
@@ -98,7 +98,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var filesDone: Int
     /// The number of failed files.
     public var filesFailed: Int
-    /// The size of all files of known size, in bytes.
+    /// The total size in bytes of the files whose size is known.
     public var bytesKnown: Int64
     /// The number of unfinished files of unknown size, such as downloads whose size the server has not reported.
     public var filesUnsized: Int

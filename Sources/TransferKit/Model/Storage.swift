@@ -12,6 +12,7 @@ public import TransferCore
 public struct Storage: Sendable {
     /// The folder; nil for ``inMemory``.
     package let folder: FilePath?
+    /// The base folder; see ``folder(_:base:ownerTimeout:)``.
     package let base: FilePath?
     /// The name of the queue in the log.
     var name: String { folder.map { "\($0)" } ?? "in memory" }
@@ -51,14 +52,15 @@ public struct Storage: Sendable {
         return .folder(stateFolder(of: name), base: base, ownerTimeout: ownerTimeout)
     }
 
-    /// A storage in memory, for tests, and for transfers that need not survive the process. Each queue with this storage starts empty.
+    /// A location in memory, for tests, and for transfers that need not survive the process. Each queue with this location starts empty.
     ///
     /// The queue works as with a folder, but writes nothing to a disk. Its state, in-memory data, streams and copies are files in an in-memory file
-    /// system (tmpfs(5)): `/dev/shm`, or otherwise `$XDG_RUNTIME_DIR`. Only this user can read them. Without such a file system, opening the queue
-    /// fails with the code `storageUnavailable`. Apple's systems have no such file system. There, the files are in the temporary folder on disk.
+    /// system (tmpfs(5)): `/dev/shm`, or otherwise `$XDG_RUNTIME_DIR`. Only the user of this process can read them. Without such a file system,
+    /// opening the queue fails with the code `storageUnavailable`. Apple's systems have no such file system. There, the files are in the temporary
+    /// folder on disk.
     ///
-    /// The files are removed by ``TransferQueue/shutdown()``, or when the queue is deallocated. After a crash or a kill, the files use
-    /// memory until this user opens the next queue with this storage, or the machine restarts. No queue reads them again.
+    /// The files are removed by ``TransferQueue/shutdown()``, or when the queue is deallocated. After a crash or a kill, the files use memory until
+    /// this user opens the next queue with this location, or the machine restarts. No queue reads them again.
     ///
     /// - Important: The file system limits the size of the data. In a container, `/dev/shm` often has only 64 MiB (`docker run --shm-size`). The
     ///   system may move its content to a swap disk. When a user logs out, systemd removes the user's files from `/dev/shm` and

@@ -6,8 +6,8 @@ public import TransferCore
 public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue is stopped, draining or stopping.
     case queueNotRunning
-    /// The queue interrupted the session, or can't start it, because the store accepts no changes, for example because its disk is full.
-    /// The session runs as soon as the store accepts changes. The text describes the problem.
+    /// The queue interrupted the session, or can't start it, because the database accepts no changes, for example because its disk is full. The
+    /// session runs as soon as the database accepts changes. The text describes the problem.
     case storageRefusesChanges(String)
     /// The session's last run was interrupted, but did not end within 30 s, for example because a network share does not respond. The
     /// session can start again once that run has ended, or after a restart of the process.
@@ -76,7 +76,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .networkConstraint: "There is no network."
         case .diskBelowFloor(let free, let floor):
             "The disk of the storage folder has \(free.sizeText) left, and no session starts below \(floor.sizeText). Free some space."
-        case .noSpace(let error): "This machine lacks disk space or file descriptors for the session. \(error.message)"
+        case .noSpace(let error): "This machine lacks disk space or another resource that the session needs. \(error.message)"
         case .runsNotEnded(let count):
             "\(count) interrupted runs have not ended, because a disk, a network share or a transport does not respond. Restart this process."
         case .strictOrder(let id): "The queue is strict, and the earlier session \(id) has not finished."
@@ -85,12 +85,13 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .accountLimit: "The session is next. All slots of its account are in use."
         case .slotHeld(let id): "The session is next. The paused session \(id) keeps the slot that it needs."
         case .leased(let host):
-            "The member \"\(host)\" still has the session. It can start again when the member gives it back, or when the member's lease ends."
+            "The member \"\(host)\" still has the session. The session can start again when the member gives it back, or when the "
+                + "member's lease ends."
         case .noHost(let hosts): "The session may run on \(hosts), and none of these is live and can use the account."
         }
     }
 
-    /// The other session that the reason names; nil for none.
+    /// The other session that the reason names; nil if the reason names no session.
     package var session: SessionID? {
         switch self {
         case .displaced(let id), .after(let id, _), .strictOrder(let id), .order(let id), .slotHeld(let id): id

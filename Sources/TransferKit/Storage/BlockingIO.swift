@@ -5,25 +5,25 @@ package import SystemPackage
 /// Runs calls that may block, for example on a disk or a network share. The calls run outside the cooperative thread pool, whose threads must never
 /// block.
 package enum BlockingIO {
-    /// A group of calls that share threads. If the calls of one lane hang, the other lanes still have their threads.
-    package enum Lane: CaseIterable {
+    /// A group of calls that share threads. If the calls of one pool hang, the other pools still have their threads.
+    package enum Pool: CaseIterable {
         /// Local files of running sessions, which may be on a network share that does not respond.
         case files
         /// Local files of new sessions and items, and other files that a user or an app names.
         case requests
         /// Part files that the queue removes, checks or takes over, which may be on the same network shares.
-        case parts
+        case partFiles
         /// Files and pipes with credentials.
         case credentials
         /// The storage folder.
         case storage
 
-        /// The maximum number of concurrent calls of the lane, without reserve threads.
+        /// The maximum number of concurrent calls of the pool, without reserve threads.
         package var limit: Int {
             switch self {
             case .files: 64
             case .requests: 32
-            case .parts, .credentials: 16
+            case .partFiles, .credentials: 16
             case .storage: 8
             }
         }
@@ -32,17 +32,17 @@ package enum BlockingIO {
         package var ownerLimit: Int {
             switch self {
             case .files, .requests: 8
-            case .parts, .credentials, .storage: limit
+            case .partFiles, .credentials, .storage: limit
             }
         }
 
         /// The number of additional threads, for owners without a running call. These owners still get a thread each if hanging calls of other
-        /// owners use all threads of the lane.
+        /// owners use all threads of the pool.
         package var reserve: Int {
             switch self {
-            // All lanes together have fewer than 255 threads, the maximum number of threads that dispatch starts for serial queues.
+            // All pools together have fewer than 255 threads, the maximum number of threads that dispatch starts for serial queues.
             case .files, .requests: 48
-            case .parts, .credentials, .storage: 0
+            case .partFiles, .credentials, .storage: 0
             }
         }
     }
@@ -57,22 +57,22 @@ package enum BlockingIO {
 
     private static let files = BlockingQueues("transferkit.files", .files)
     private static let requests = BlockingQueues("transferkit.requests", .requests)
-    private static let parts = BlockingQueues("transferkit.parts", .parts)
+    private static let partFiles = BlockingQueues("transferkit.partFiles", .partFiles)
     private static let credentials = BlockingQueues("transferkit.credentials", .credentials)
     private static let storage = BlockingQueues("transferkit.storage", .storage)
 
-    /// Runs a closure on a thread that is allowed to block. Waits while all threads of the lane or of the owner are in use.
+    /// Runs a closure on a thread that is allowed to block. Waits while all threads of the pool or of the owner are in use.
     ///
-    /// - Parameter owner: The owner of the call. If the owner's calls hang, they hold at most ``Lane/ownerLimit`` threads, and other owners
-    ///   still get threads. Calls without an owner form one group, to which ``Lane/ownerLimit`` does not apply.
+    /// - Parameter owner: The owner of the call. If the owner's calls hang, they hold at most ``Pool/ownerLimit`` threads, and other owners
+    ///   still get threads. Calls without an owner form one group, to which ``Pool/ownerLimit`` does not apply.
     package static func run<Value: Sendable, Failure: Error>(
-        _ lane: Lane = .requests, for owner: Owner? = nil, _ body: @escaping @Sendable () throws(Failure) -> Value
+        _ pool: Pool = .requests, for owner: Owner? = nil, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let queues =
-            switch lane {
+            switch pool {
             case .files: files
             case .requests: requests
-            case .parts: parts
+            case .partFiles: partFiles
             case .credentials: credentials
             case .storage: storage
             }
@@ -83,7 +83,7 @@ package enum BlockingIO {
     }
 }
 
-/// The serial dispatch queues of a lane, at most one per thread of the lane. Further closures wait for a free queue.
+/// The serial dispatch queues of a pool, at most one per thread of the pool. Further closures wait for a free queue.
 ///
 /// The queues are serial, because each serial queue immediately gets its own thread. Dispatch would run a concurrent queue on the threads
 /// of the cooperative pool. That pool has only one thread for each core, and dispatch replaces blocked threads only after a second.
@@ -125,12 +125,12 @@ private final class BlockingQueues: Sendable {
     }
 
     private let label: String
-    private let lane: BlockingIO.Lane
+    private let pool: BlockingIO.Pool
     private let state = Locked(State())
 
-    init(_ label: String, _ lane: BlockingIO.Lane) {
+    init(_ label: String, _ pool: BlockingIO.Pool) {
         self.label = label
-        self.lane = lane
+        self.pool = pool
     }
 
     func run(for owner: BlockingIO.Owner?, _ body: @escaping @Sendable () -> Void) {
@@ -149,8 +149,8 @@ private final class BlockingQueues: Sendable {
 
     private func mayStart(_ owner: BlockingIO.Owner?, _ state: State) -> Bool {
         let own = state.calls[owner]?.running ?? 0
-        guard owner == nil || own < lane.ownerLimit else { return false }
-        return state.running < lane.limit || own == 0 && state.running < lane.limit + lane.reserve
+        guard owner == nil || own < pool.ownerLimit else { return false }
+        return state.running < pool.limit || own == 0 && state.running < pool.limit + pool.reserve
     }
 
     /// Runs a closure, and then waiting closures until none may start.
@@ -163,7 +163,7 @@ private final class BlockingQueues: Sendable {
         }
     }
 
-    /// Records the end of a call. Returns the waiting call that starts in its place; nil if none may start.
+    /// Records the end of a call. Returns the waiting call that runs next on the same dispatch queue; nil if none may start.
     private func next(after owner: BlockingIO.Owner?, on queue: DispatchQueue?) -> (owner: BlockingIO.Owner?, body: Body)? {
         state.withLock { state in
             state.running -= 1

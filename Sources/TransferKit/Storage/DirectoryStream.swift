@@ -7,8 +7,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// The identity of a file on disk, regardless of its name. Compare it only while the file exists, because the system reuses the inodes of deleted
-/// files.
+/// The identity of a file on disk, regardless of its name. Compare identities only while the files exist, because the system reuses the
+/// inodes of deleted files.
 struct FileIdentity: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
@@ -61,7 +61,9 @@ final class DirectoryStream {
         try self.init(try ConfinedFolder.openForReading(root, name, options: O_DIRECTORY))
     }
 
-    /// - Parameter descriptor: The open folder. This object closes it.
+    /// Reads an open folder.
+    ///
+    /// - Parameter descriptor: The descriptor of the folder, which this object closes.
     private init(_ descriptor: FileDescriptor) throws(Errno) {
         var status = stat()
         guard unsafe fstat(descriptor.rawValue, &status) == 0, let handle = unsafe fdopendir(descriptor.rawValue) else {

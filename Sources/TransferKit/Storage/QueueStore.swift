@@ -4,7 +4,7 @@ import Logging
 package import SystemPackage
 import TransferCore
 
-/// The store of a queue: a SQLite database in write-ahead mode, in a folder that one process owns.
+/// The database of a queue: a SQLite database in write-ahead mode, in a storage folder that one process owns.
 package final class QueueStore: Sendable {
     package let folder: FilePath
     package let pool: DatabasePool
@@ -14,21 +14,22 @@ package final class QueueStore: Sendable {
     let clock: EngineClock
     private let lock: OwnerLock
     private let walGuard: WALGuard?
-    /// Whether the store is in memory, so that its folder is deleted with the store.
+    /// Whether this is an in-memory queue (``Storage/inMemory``), whose folder is deleted when the database is closed.
     private let isInMemory: Bool
     let databaseFile: OpenDatabaseFile
-    /// The maximum number of rows that one transaction changes for removals, quarantines, resets and the removal of unfinished uploads.
+    /// The maximum number of rows that one transaction changes when the queue removes, quarantines or resets sessions, or moves checkpoints
+    /// into the outbox (``DiscardQuery``).
     let rowsPerSweep: Int
-    /// Whether the path of the database still leads to the file that this store opened, and has done so at each commit. Blocks.
+    /// Whether the file that this object opened is still at the path of the database, and was there at each commit. Blocks.
     package var isInPlace: Bool { databaseFile.problem == nil }
 
-    /// Opens or creates the store in a folder. If another process owns the folder, waits up to ``Storage/ownerTimeout``.
+    /// Opens or creates the database in a storage folder. If another process owns the folder, waits up to ``Storage/ownerTimeout``.
     ///
     /// - Parameters:
-    ///   - observer: Receives each step of a change to the store, on the thread that executes the step. For tests.
-    ///   - rowsPerSweep: The maximum number of rows that one transaction changes for removals, quarantines, resets and the removal of
-    ///     unfinished uploads.
-    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. A store that is
+    ///   - observer: Receives each step of a change to the database, on the thread that executes the step. For tests.
+    ///   - rowsPerSweep: The maximum number of rows that one transaction changes when the queue removes, quarantines or resets sessions, or
+    ///     moves checkpoints into the outbox (``DiscardQuery``).
+    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. A database that is
     ///   damaged or too new stays unchanged.
     package static func open(
         _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil, rowsPerSweep: Int = maximumRowsPerSweep
@@ -59,10 +60,10 @@ package final class QueueStore: Sendable {
     ) throws {
         let path = folder.appending("queue.sqlite")
         guard FilePath(path.string) == path else {
-            // SQLite reads paths as UTF-8, so it would open a store in a different folder.
+            // SQLite reads paths as UTF-8, so it would open a database in a different folder.
             throw QueueError(.storageUnavailable, "The path of the storage folder \(folder) is not UTF-8. Choose another folder.")
         }
-        try StorageFolder.inspect(path, storeWasRecorded: lock.storeWasRecorded)
+        try StorageFolder.inspect(path, databaseWasRecorded: lock.databaseWasRecorded)
         try StorageFolder.checkSpace(in: folder)
         StorageFolder.makePrivate(path)
         var configuration = Configuration()
@@ -86,7 +87,7 @@ package final class QueueStore: Sendable {
             try spool.removeOrphans(of: pool)
             // The names of the database and its log must survive a power loss before the queue reports any change as durable.
             StorageFolder.sync(folder)
-            lock.recordStore()
+            lock.recordDatabase()
             self.lock = lock
         } catch {
             try? pool.close()
@@ -123,7 +124,7 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Deletes a store in memory whose queue was not shut down.
+    /// Deletes the folder of an in-memory queue that was not shut down.
     deinit {
         guard isInMemory else { return }
         Task { [folder, lock] in await Self.removeFolder(folder, lock) }
@@ -136,14 +137,14 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Returns the default minimum of free space, in bytes: the configured minimum. A store in memory reserves at most a sixteenth of its file
-    /// system, because the file system may be small.
+    /// Returns the default minimum free space, in bytes: the configured minimum. For an in-memory queue, the minimum is at most a sixteenth
+    /// of the size of the file system, because the file system may be small.
     func diskFloor(_ configured: Int64) async -> Int64 {
         guard isInMemory else { return configured }
         return await BlockingIO.run(.storage) { [folder] in DiskSpace.reserve(configured, at: folder) }
     }
 
-    /// Closes the database without changing its files, and releases the folder. Called if the queue can't load the store's content.
+    /// Closes the database without changing its files, and releases the folder. Called if the queue can't load the content of the database.
     package func abandon() async {
         await BlockingIO.run(.storage) { [pool, lock, walGuard] in
             try? pool.close()
@@ -155,8 +156,9 @@ package final class QueueStore: Sendable {
     /// Closes the database and releases the folder.
     package func close() async {
         await BlockingIO.run(.storage) { [walGuard] in walGuard?.close() }
-        // Usually, SQLite moves the log into the database when the last connection is closed. GRDB closes its readers last, and a reader can't
-        // write the database, so the log is moved here. If this fails, the log stays until the store is opened again, as after a crash.
+        // Usually, SQLite moves the log into the database when the last connection is closed. GRDB closes its readers last, and a reader
+        // can't write the database, so this method moves the log first. If this fails, the log stays until the database is opened again, as
+        // after a crash.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         await BlockingIO.run(.storage) { [pool, lock, folder, isInMemory] in
             try? pool.close()
@@ -165,7 +167,7 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Converts an error of SQLite, GRDB or a row's decoding to a ``QueueError``. Other errors become `storageUnavailable`.
+    /// Converts an error of SQLite, of GRDB, or of the decoding of a row to a ``QueueError``. Other errors become `storageUnavailable`.
     package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {
         if let error = error as? QueueError { return error }
         if error is DecodingError || error is RowDecodingError || error is UnreadableColumn {

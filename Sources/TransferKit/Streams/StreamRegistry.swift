@@ -17,8 +17,8 @@ package final class StreamRegistry: Sendable {
     package init() {}
 
     /// Adds the streams that earlier processes left.
-    func add(_ left: [StoredStream], in spool: Spool, clock: EngineClock) {
-        for stream in left {
+    func add(_ storedStreams: [StoredStream], in spool: Spool, clock: EngineClock) {
+        for stream in storedStreams {
             guard let path = spool.path(of: stream.name) else { continue }
             let entry = Entry(session: stream.session, spool: StreamSpool(stream, at: path, clock: clock), destination: stream.destination)
             entries.withLock { $0[stream.name] = entry }
@@ -29,7 +29,7 @@ package final class StreamRegistry: Sendable {
     func unfinished() -> [UnfinishedStream] {
         entries.withLock { entries in
             entries.compactMap { name, entry in
-                entry.spool.missingFrom.flatMap { offset in
+                entry.spool.continuationOffset.flatMap { offset in
                     entry.destination.map { UnfinishedStream(session: entry.session, destination: $0, offset: offset, name: name) }
                 }
             }
@@ -50,7 +50,7 @@ package final class StreamRegistry: Sendable {
         for (item, draft) in zip(items, drafts) {
             guard case .stream(let producer) = item.content else { continue }
             guard producer.claim() else {
-                withdraw(added)
+                removeUnstored(added)
                 throw QueueError(.invalidRequest, "The stream for \(item.shownName) is already in a queue. A stream can be sent only once.")
             }
             added.append(draft)
@@ -61,7 +61,7 @@ package final class StreamRegistry: Sendable {
     }
 
     /// Removes the streams of items that were not stored, so that the app can enqueue the streams again.
-    func withdraw(_ drafts: [ItemDraft]) {
+    func removeUnstored(_ drafts: [ItemDraft]) {
         for draft in drafts where draft.kind == .stream {
             entries.withLock { $0.removeValue(forKey: draft.source) }?.spool.releaseProducer()
         }

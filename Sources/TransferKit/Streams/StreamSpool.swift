@@ -22,7 +22,7 @@ package final class StreamSpool: Sendable {
         var hasStarted = false
         /// Whether an earlier process created the file.
         var hasExistingFile = false
-        /// Whether the file has all bytes of the stream and a completion mark.
+        /// Whether the file contains all bytes of the stream, and is marked as complete.
         var isComplete = false
         /// The offset after the last byte in the file.
         var written: Int64 = 0
@@ -52,7 +52,7 @@ package final class StreamSpool: Sendable {
         /// The error that reports the full disk; nil if the producer does not wait for disk space.
         var shortage: TransferError?
         /// Whether a receiver was notified that the transport waits for the end of the stream.
-        var hasReportedEnd = false
+        var hasReportedWaitForEnd = false
         var receiver: (@Sendable (Delay) -> Void)?
     }
 
@@ -79,14 +79,14 @@ package final class StreamSpool: Sendable {
     }
 
     /// Creates the spool of a stream that an earlier process left.
-    convenience init(_ left: StoredStream, at path: FilePath, clock: EngineClock) {
-        let offset = left.offset
+    convenience init(_ stored: StoredStream, at path: FilePath, clock: EngineClock) {
+        let offset = stored.offset
         let state = State(
-            hasExistingFile: left.size != nil, isComplete: left.isComplete, written: offset, confirmed: left.confirmed,
-            saved: left.confirmed, released: left.confirmed)
+            hasExistingFile: stored.size != nil, isComplete: stored.isComplete, written: offset, confirmed: stored.confirmed,
+            saved: stored.confirmed, released: stored.confirmed)
         self.init(
-            state, at: path, for: left.destination.description, length: left.length,
-            left.isComplete ? .complete(offset) : .growing(offset), clock)
+            state, at: path, for: stored.destination.description, length: stored.length,
+            stored.isComplete ? .complete(offset) : .growing(offset), clock)
     }
 
     private init(
@@ -140,8 +140,8 @@ package final class StreamSpool: Sendable {
         sizeReceiver.withLock { $0.take() }?(size)
     }
 
-    /// Whether the transport waits for the app. In this case, the producer may continue, but has not yet produced the byte at the position, or not
-    /// all bytes that the transport needs.
+    /// Whether the transport waits for the app: the producer need not wait, but has not yet produced the byte at the position, or has not yet
+    /// produced all bytes that the transport needs.
     func isAwaited(at position: Int64) -> Bool {
         guard case .growing(let readable) = growth.extent else { return false }
         return state.withLock { !$0.isPaused && !$0.isEnded && (position >= readable || $0.written < $0.requiredOffset) }
@@ -150,7 +150,7 @@ package final class StreamSpool: Sendable {
     // MARK: Producers
 
     /// The offset from which another producer must continue; nil if no other producer is needed.
-    var missingFrom: Int64? {
+    var continuationOffset: Int64? {
         state.withLock { $0.producer == nil && !$0.isComplete && !$0.isEnded ? $0.written : nil }
     }
 
@@ -181,7 +181,9 @@ package final class StreamSpool: Sendable {
             ($0.hasStarted || $0.isComplete ? nil : $0.producer, $0.hasExistingFile, $0.written)
         }
         guard let producer else {
-            if missingFrom != nil { throw failure("the process that produced it has ended. Continue the stream, or enqueue it again.") }
+            if continuationOffset != nil {
+                throw failure("the process that produced it has ended. Continue the stream, or enqueue it again.")
+            }
             return
         }
         let path = path
@@ -204,9 +206,9 @@ package final class StreamSpool: Sendable {
 
     private func pump(_ producer: StreamProducer) async {
         do {
-            try await producer.produce { [weak self] chunk in
+            try await producer.produce { [weak self] bytes in
                 guard let self else { throw CancellationError() }
-                try await write(chunk, producer)
+                try await write(bytes, producer)
             }
             let written = state.withLock { $0.written }
             if let length = growth.length, written != length { throw wrongLength("\(written)", insteadOf: length) }
@@ -231,21 +233,21 @@ package final class StreamSpool: Sendable {
         TransferError(.sourceLost, .producerGone, "it has \(number) bytes, but its declared length is \(length) bytes.")
     }
 
-    /// Writes bytes of the producer to the file. Waits while the producer is too far ahead of the confirmed bytes. If there is room for only some
-    /// of the bytes, writes them in parts.
+    /// Writes bytes of the producer to the file. Waits while the producer is too far ahead of the confirmed bytes. If there is room for only
+    /// some of the bytes, writes those first.
     ///
     /// - Throws: A ``TransferError`` if the stream is longer than its declared length; an `Errno` if the file can't be written;
     ///   `CancellationError`.
-    private func write(_ chunk: Data, _ producer: StreamProducer) async throws {
-        let end = state.withLock { $0.written } + Int64(chunk.count)
+    private func write(_ bytes: Data, _ producer: StreamProducer) async throws {
+        let end = state.withLock { $0.written } + Int64(bytes.count)
         if let length = growth.length, end > length { throw wrongLength("more than \(length)", insteadOf: length) }
-        var rest = chunk
+        var rest = bytes
         while !rest.isEmpty {
             let room = try await waitForRoom(producer.ahead)
-            let part = rest.prefix(Int(clamping: room))
-            try await append(Data(part))
-            producer.report(.stored(part.count))
-            rest = rest.dropFirst(part.count)
+            let next = rest.prefix(Int(clamping: room))
+            try await append(Data(next))
+            producer.report(.stored(next.count))
+            rest = rest.dropFirst(next.count)
         }
     }
 
@@ -268,19 +270,19 @@ package final class StreamSpool: Sendable {
         changes.send()
         guard offset == .max, case .growing = growth.extent else { return }
         delays.withLock { delays in
-            guard let receiver = delays.receiver, !delays.hasReportedEnd else { return }
-            delays.hasReportedEnd = true
+            guard let receiver = delays.receiver, !delays.hasReportedWaitForEnd else { return }
+            delays.hasReportedWaitForEnd = true
             receiver(.untilComplete)
         }
     }
 
     /// Appends bytes to the file. Waits while the disk is full, so no byte of the stream is lost, and reports the wait.
-    private func append(_ part: Data) async throws {
+    private func append(_ bytes: Data) async throws {
         let offset = state.withLock { $0.written }
         while true {
             do {
                 try await withFile { file in
-                    try unsafe part.withUnsafeBytes { _ = unsafe try file.writeAll(toAbsoluteOffset: offset, $0) }
+                    try unsafe bytes.withUnsafeBytes { _ = unsafe try file.writeAll(toAbsoluteOffset: offset, $0) }
                 }
                 break
             } catch let error as Errno where error.rawValue == ENOSPC || error.rawValue == EDQUOT {
@@ -293,7 +295,7 @@ package final class StreamSpool: Sendable {
             }
         }
         setShortage(nil)
-        let written = offset + Int64(part.count)
+        let written = offset + Int64(bytes.count)
         state.withLock { $0.written = written }
         growth.update(.growing(written))
     }

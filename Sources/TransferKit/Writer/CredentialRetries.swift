@@ -9,7 +9,7 @@ final class CredentialRetries: Sendable {
         /// The number of the delegate's reports in the series.
         var count = 0
         /// The uptime at which the account was or will be unblocked.
-        var end: Duration
+        var unblockingTime: Duration
     }
 
     /// The time after an unblocking at which a series ends. The next report of new credentials then starts a new series, without a delay.
@@ -22,11 +22,11 @@ final class CredentialRetries: Sendable {
         let clock = queue.configuration.clock
         let delay = allSeries.withLock { allSeries in
             let now = clock.now()
-            var series = allSeries[account] ?? Series(end: now)
-            if now - series.end > Self.seriesTimeout { series.count = 0 }
+            var series = allSeries[account] ?? Series(unblockingTime: now)
+            if now - series.unblockingTime > Self.seriesTimeout { series.count = 0 }
             series.count += 1
             let delay = series.count == 1 ? .zero : RetryPolicy().delay(afterFailures: series.count - 1, retryAfter: nil, fraction: 1)
-            series.end = now + delay
+            series.unblockingTime = now + delay
             allSeries[account] = series
             return delay
         }

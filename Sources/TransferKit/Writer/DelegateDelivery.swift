@@ -19,7 +19,7 @@ package final class DelegateDelivery: Sendable {
 
     deinit { task.withLock { $0?.cancel() } }
 
-    /// Replaces the delegate. The new delegate gets events after the last call to the previous delegate has returned.
+    /// Replaces the delegate. The new delegate gets no event before the last call to the previous delegate has returned.
     package func start(_ delegate: (any TransferQueueDelegate)?, of queue: TransferQueue, events: QueueEvents, logger: Logger) {
         recipient.withLock { $0 = Recipient(delegate: delegate) }
         task.withLock { task in

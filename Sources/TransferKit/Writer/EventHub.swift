@@ -5,8 +5,8 @@ import TransferCore
 /// Numbers events and distributes them to any number of subscribers. Each subscriber has its own bounded buffer, so a slow subscriber never slows the
 /// queue.
 ///
-/// The writer calls ``number(_:at:)``, stores the events with the change that they report, and calls ``publish(_:)`` once the change is
-/// durable. If the store refuses the change, the writer does not publish the events, and reuses their numbers.
+/// The writer calls ``number(_:at:)``, stores the events with the change that they report, and calls ``publish(_:)`` once the change is durable.
+/// If the database refuses the change, the writer does not publish the events, and reuses their numbers.
 package final class EventHub: Sendable {
     private struct Subscriber: Sendable {
         weak let buffer: EventBuffer?
@@ -73,8 +73,9 @@ package final class EventHub: Sendable {
 
     /// Subscribes to all events after a revision. Past events are read from the change log, within the limit for reads by clients.
     package func subscribe(after revision: UInt64, in log: QueueStore, _ reads: ClientReads) -> QueueEvents {
-        let (buffer, present) = newBuffer { $0.subscribers.append($1) }
-        return QueueEvents(buffer: buffer, replay: EventReplay(log: log, reads: reads, after: revision, present: present))
+        let (buffer, publishedRevision) = newBuffer { $0.subscribers.append($1) }
+        return QueueEvents(
+            buffer: buffer, replay: EventReplay(log: log, reads: reads, after: revision, publishedRevision: publishedRevision))
     }
 
     /// Subscribes to the events of one session. An event that names several sessions is delivered as an event that names only this session.
@@ -132,7 +133,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// Publishes an event that is never stored and has no number of its own, such as statistics or a failure of the store.
+    /// Publishes an event that is never stored and has no number of its own, such as statistics or a failure of the database.
     package func publishUnnumbered(_ kind: QueueEvent.Kind, at time: Date) {
         state.withLock { state in
             var event = QueueEvent(revision: state.revision, time: time, kind: kind)

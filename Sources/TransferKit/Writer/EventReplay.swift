@@ -11,15 +11,15 @@ struct EventReplay: Sendable {
     /// - Parameters:
     ///   - reads: The limit for reads by clients.
     ///   - revision: The revision of the last event that the subscriber received.
-    ///   - present: The revision of the last event that was published before the subscription.
-    init(log: QueueStore, reads: ClientReads, after revision: UInt64, present: UInt64) {
+    ///   - publishedRevision: The revision of the last event that was published before the subscription.
+    init(log: QueueStore, reads: ClientReads, after revision: UInt64, publishedRevision: UInt64) {
         self.log = log
         self.reads = reads
-        if revision < present {
-            range = revision + 1...present
-        } else if revision > present {
+        if revision < publishedRevision {
+            range = revision + 1...publishedRevision
+        } else if revision > publishedRevision {
             // The queue has published no event with this revision, for example because the storage folder was restored from a backup.
-            page = [.gap(present + 1...revision, at: Date())]
+            page = [.gap(publishedRevision + 1...revision, at: Date())]
         }
     }
 

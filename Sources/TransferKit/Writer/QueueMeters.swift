@@ -1,9 +1,10 @@
 import CoreMetrics
 import TransferCore
 
-/// The metrics of a queue, for the backend that the app has chosen for swift-metrics. The labels have few values, and never a session's ID.
+/// The metrics of a queue, for the backend that the app has chosen for swift-metrics. Each label has only a few values, and no label contains a
+/// session's ID.
 struct QueueMeters: Sendable {
-    /// The numbers of sessions in the gauges, so that only changes are recorded.
+    /// The last recorded number of sessions in each state, so that only changes are recorded.
     private var sessions: [SessionState: Int] = [:]
     /// The labels of the sessions that have run in this process and have not ended.
     private var runs: [SessionID: RunLabels] = [:]

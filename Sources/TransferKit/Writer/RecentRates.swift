@@ -10,8 +10,8 @@ struct RecentRates: Sendable {
 
     private var sums: [AccountKey: Sum] = [:]
 
-    /// Returns the rate of an account in bytes per second. If the account has moved no bytes yet, returns the average of all accounts; nil if no
-    /// account has moved bytes.
+    /// Returns the rate of an account in bytes per second. If the account has moved no bytes yet, returns the average rate of all accounts, or
+    /// nil if no account has moved bytes.
     func rate(of account: AccountKey) -> Double? {
         if let sum = sums[account] { return sum.bytes / sum.seconds }
         let seconds = sums.values.reduce(0) { $0 + $1.seconds }

@@ -40,7 +40,7 @@ extension TransferQueue {
         }
     }
 
-    /// Reads the changed options of a session from the store, and passes them to the session's run.
+    /// Reads the changed options of a session from the database, and passes them to the session's run.
     func refresh(_ key: SessionKey) {
         guard let run = live[key] else {
             // The run has begun, but may have read the session before the change.
@@ -105,7 +105,8 @@ extension TransferQueue {
 
     // MARK: Ending runs
 
-    /// The longest time that a run may take to end after it was interrupted or its outcome was decided, or a transport may take to shut down.
+    /// The longest time that a run may take to end after it was interrupted or its outcome was decided. Also the longest time that a transport may
+    /// take to shut down.
     private static let endLimit = Duration.seconds(30)
 
     /// Interrupts a run, and abandons the run if it does not end within ``endLimit``.
@@ -123,10 +124,10 @@ extension TransferQueue {
         }
     }
 
-    /// Interrupts all runs if the store has refused changes for too long, or if too many run events wait for the store. If the runs continued and the
-    /// process ended, too much progress would be lost.
+    /// Interrupts all runs if the database has refused changes for too long, or if too many run events wait to be stored. Otherwise, too much
+    /// progress would be lost if the process ended.
     func interruptRunsDuringRefusal(at uptime: Duration) {
-        guard let refusal, refusal.isTooLong(at: uptime, reports: mailbox.count) else { return }
+        guard let refusal, refusal.isTooLong(at: uptime, pendingInputs: mailbox.count) else { return }
         for (number, run) in runs {
             self.refusal?.interrupted.insert(run.key)
             interrupt(number)
@@ -138,7 +139,7 @@ extension TransferQueue {
     private func abandon(_ number: UInt64) {
         guard let run = runs.removeValue(forKey: number) else { return }
         configuration.logger.warning(
-            "The run of a session has not ended within \(Self.endLimit), so it is abandoned. A disk, a network share or a transport does not respond.",
+            "The run of a session has not ended within \(Self.endLimit), so the queue abandons it. A disk, a network share or a transport does not respond.",
             metadata: ["session": "\(run.id)"])
         var outcome = RunOutcome.interrupted
         if let live = live[run.key], live.activation == number {
@@ -242,7 +243,7 @@ extension TransferQueue {
         pacer.setRate(record.options.rateLimit, session: key)
         if changedBeforeRun.remove(key) != nil {
             refresh(key)
-            if let fresh = try? await store.sessions([key]).first { run.rebase(fresh.status.statistics) }
+            if let fresh = try? await store.sessions([key]).first { run.replaceStatistics(fresh.status.statistics) }
         }
         beginTotalProgress()
         await SessionRunner(context: context).run(histories.of(key), remember: { histories.keep($0, of: key, by: run) }) { statistics in
@@ -259,21 +260,21 @@ extension TransferQueue {
     }
 }
 
-/// A period in which the store refuses changes.
+/// A period in which the database refuses changes.
 struct StorageRefusal: Sendable {
-    /// The number of run events that may wait for the store before runs are interrupted. The pending events are later stored in one transaction.
+    /// The number of run events that may wait to be stored before runs are interrupted. The pending events are later stored in one transaction.
     static let maximumPendingEvents = 1_000
     private static let longest = Duration.seconds(10)
 
-    /// The uptime at which the store first refused changes.
+    /// The uptime at which the database first refused changes.
     let since: Duration
-    /// The store's error.
+    /// The error of the database.
     let problem: String
     /// Sessions whose runs were interrupted because of the refusal.
     var interrupted: Set<SessionKey> = []
 
-    func isTooLong(at uptime: Duration, reports: Int) -> Bool {
-        uptime - since >= Self.longest || reports >= Self.maximumPendingEvents
+    func isTooLong(at uptime: Duration, pendingInputs: Int) -> Bool {
+        uptime - since >= Self.longest || pendingInputs >= Self.maximumPendingEvents
     }
 }
 

@@ -1,7 +1,7 @@
 import TransferCore
 
 extension TransferQueue {
-    /// The shortest interval between two `totalProgress` events. Each of these events reads the store.
+    /// The shortest interval between two `totalProgress` events. For each of these events, the queue reads its database.
     private static let shortestInterval = Duration.milliseconds(100)
 
     /// Publishes the statistics of the whole queue at the configured interval while sessions run, and once after the last run.
@@ -18,7 +18,7 @@ extension TransferQueue {
     /// - Returns: Whether the statistics must be published again, because a session ran at the start or at the end of this call.
     private func publishTotalProgress() async -> Bool {
         let isLast = runs.isEmpty
-        // If the store can't be read now, the next event has the statistics.
+        // If the database can't be read now, the next event contains the statistics.
         if let statistics = try? await statistics() { hub.publishUnnumbered(.totalProgress(statistics), at: configuration.clock.date()) }
         guard isLast, runs.isEmpty else { return true }
         throughput.endPublishing()

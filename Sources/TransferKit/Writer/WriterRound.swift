@@ -2,7 +2,7 @@ import TransferCore
 
 /// The writer's decisions on all pending inputs. The decisions are not stored yet.
 struct WriterRound {
-    /// The reaction to a change that the store refuses permanently.
+    /// The reaction to a change that the database refuses permanently.
     enum Remedy: Equatable {
         /// Drops the input at this index, and returns the error to the caller of the input.
         case refuse(Int)
@@ -20,20 +20,20 @@ struct WriterRound {
     ///
     /// - Parameters:
     ///   - free: The free space on the disk of the storage folder, in bytes; nil if there is no new value.
-    ///   - refused: The errors of inputs that the store refuses, by the index of the input.
+    ///   - refused: The errors of inputs that the database refuses, by the index of the input.
     init(_ envelopes: [Mailbox.Envelope], free: Int64?, refused: [Int: QueueError], _ scheduler: inout Scheduler, at now: DualInstant) {
         // This input can't fail, because the scheduler rejects only commands.
-        if let free, let part = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(part) }
+        if let free, let handled = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(handled) }
         start = transaction.writes.count
         for (index, envelope) in envelopes.enumerated() {
             do throws(QueueError) {
                 if let refusal = refused[index] {
-                    if let part = Self.unstored(envelope.input, &scheduler, at: now) { transaction.append(part) }
+                    if let handled = Self.transactionWithoutWrites(envelope.input, &scheduler, at: now) { transaction.append(handled) }
                     throw refusal
                 }
-                let part = try scheduler.handle(envelope.input, at: now)
-                transaction.append(part)
-                results.append((envelope, .success(part.result)))
+                let handled = try scheduler.handle(envelope.input, at: now)
+                transaction.append(handled)
+                results.append((envelope, .success(handled.result)))
             } catch {
                 results.append((envelope, .failure(error)))
             }
@@ -42,18 +42,20 @@ struct WriterRound {
         transaction.append(scheduler.schedule(at: now))
     }
 
-    /// Handles a refused input if it reports the end of a run. Such an input takes effect although the store refuses its writes, because the end of
-    /// a run frees a slot.
+    /// Handles a refused input if it reports the end of a run. Such an input takes effect although the database refuses its writes, because the
+    /// end of a run frees a slot.
     ///
     /// - Returns: The input's transaction without its writes; nil if the input is not the end of a run.
-    private static func unstored(_ input: Input, _ scheduler: inout Scheduler, at now: DualInstant) -> Transaction? {
-        guard case .report(let report) = input, report.content.isFinal, var part = try? scheduler.handle(input, at: now) else { return nil }
-        part.writes = []
-        return part
+    private static func transactionWithoutWrites(_ input: Input, _ scheduler: inout Scheduler, at now: DualInstant) -> Transaction? {
+        guard case .report(let report) = input, report.content.isFinal, var handled = try? scheduler.handle(input, at: now) else {
+            return nil
+        }
+        handled.writes = []
+        return handled
     }
 
-    /// Chooses the reaction to a change that the store refuses permanently. If the refused row belongs to the only session that a call names, the
-    /// call fails. In most other cases, the session of the refused row is quarantined, so that other sessions continue.
+    /// Chooses the reaction to a change that the database refuses permanently. If the refused row belongs to the only session that a call names,
+    /// the call fails. In most other cases, the session of the refused row is quarantined, so that other sessions continue.
     ///
     /// - Parameter scheduler: The state before the round.
     /// - Returns: The reaction; nil if the change belongs to neither an input nor a session.
@@ -71,7 +73,7 @@ struct WriterRound {
             guard let known, (try? scheduler.resolve(reference)) != known else { return .refuse(input) }
             return .quarantine(known)
         case .command:
-            // A value that is too large came from the caller, not from the store.
+            // A value that is too large came from the caller, not from the database.
             guard let known, !culprit.isTooLarge else { return .refuse(input) }
             return .quarantine(known)
         case .discarded, .postponed: return .refuse(input)

@@ -4,7 +4,7 @@ import TransferKit
 import TransferOutput
 
 extension APIRouter {
-    /// The parts of a request for a change that are not in its body.
+    /// The properties of a change request that are not in the request's body.
     struct Condition {
         /// The revision of the queue's order that the client has read; nil to accept any order. Each change of the order increments the
         /// revision.
@@ -12,7 +12,7 @@ extension APIRouter {
         /// The client's idempotency key, for a request that the client may repeat; nil for none.
         var key: String?
         /// Whether the method is DELETE.
-        var removes = false
+        var isDelete = false
     }
 
     /// Performs the change that a request describes. Later reads return the new state.
@@ -24,7 +24,7 @@ extension APIRouter {
         guard !methods.isEmpty else { throw Problem.notFound(request.path) }
         guard methods.contains(request.method) else { throw Problem.methodNotAllowed(methods) }
         let condition = APIRouter.Condition(
-            order: try Self.expectedOrder(request), key: request["Idempotency-Key"], removes: request.method == "DELETE")
+            order: try Self.expectedOrder(request), key: request["Idempotency-Key"], isDelete: request.method == "DELETE")
         return try await change(path, try JSONMembers(request), condition)
     }
 
@@ -36,7 +36,7 @@ extension APIRouter {
             if path != ["sessions"] { try await check(condition) }
             response = try await perform(path, members, condition)
         } catch {
-            // The queue may have performed a part of the change.
+            // The queue may have performed part of the change.
             await snapshots.invalidate()
             throw error
         }
@@ -60,7 +60,7 @@ extension APIRouter {
         case ("sessions", 1): return try await add(members, condition)
         case ("sessions", 2): return try await applyToGroup(members, expecting: condition.order)
         case ("sessions", 3): return try await apply(path[2], to: try Self.session(path[1]), members, expecting: condition.order)
-        case ("accounts", 2) where !condition.removes:
+        case ("accounts", 2) where !condition.isDelete:
             let stored = try await queue.account(path[1])?.account
             guard try await queue.save(try Account(path[1], members, keeping: stored), replacing: stored) else {
                 throw Problem(409, "accountChanged", "Another client has changed the account. Read it again.")
@@ -96,7 +96,7 @@ extension APIRouter {
             throw Problem(error, isConditional: condition.order != nil)
         }
         let id = ids.first ?? added.request.id
-        if id != added.request.id, condition.key != nil, try await !added.describes(id, in: queue) {
+        if id != added.request.id, condition.key != nil, try await !added.matches(id, in: queue) {
             throw Problem(422, "idempotencyKeyReused", "An earlier request with this Idempotency-Key added other content. Use another key.")
         }
         // A repeated request gets the session of the first request.
@@ -133,7 +133,7 @@ extension APIRouter {
         try members.finish()
         // With a condition on the order, only IDs are accepted: a filter could also select a session that another client has just added.
         guard order == nil || selection.hasIDs else { throw Problem.invalid("If-Match needs \"ids\".") }
-        let undo = order != nil && name == "move" ? try await selection.formerPlaces(in: queue) : nil
+        let undo = order != nil && name == "move" ? try await selection.formerSuccessors(in: queue) : nil
         let applied: ActionTargets.Applied
         do {
             applied = try await selection.apply(operation, expecting: operation.changesOrder ? order : nil, in: queue)
@@ -181,7 +181,7 @@ extension APIRouter {
         } else {
             try members.finish()
             if verb == "check" {
-                // An unknown account is an error of the queue, as in other requests.
+                // For an unknown account, this call throws the same error as in other requests.
                 _ = try await account(name)
                 return try await diagnostics.findings(["account", "check"], of: name)
             }
@@ -200,7 +200,7 @@ extension APIRouter {
             try await queue.start()
         case "stop", "drain":
             try members.finish()
-            // Running sessions can take long, so the response does not wait for them.
+            // Running sessions can take a long time, so the response does not wait for them.
             try await queue.stop(verb == "stop" ? .interrupt : .drain, deadline: nil)
         default:
             let limits = try QueueLimits(&members)

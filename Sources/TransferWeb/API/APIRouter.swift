@@ -2,21 +2,21 @@ import TransferControl
 import TransferKit
 import TransferOutput
 
-/// The resources below `/api/v1`.
+/// Responds to requests for the resources below `/api/v1`.
 struct APIRouter: Sendable {
     let queue: any ControllableQueue
     let events: EventStream
     let rates: RateHistory
     let snapshots: SnapshotCache
     let diagnostics: DiagnosticProgram
-    /// The maximum number of sessions that a request with a filter examines.
+    /// The maximum number of sessions that the server examines for a request with a filter.
     let scanLimit: Int
 
-    /// The maximum number of sessions or items of one response.
+    /// The maximum number of sessions or items in one response.
     static let pageLimit: Int64 = 500
 
-    /// Returns the response to a request from a client with access. The caller has checked that the client may make changes, if this is a
-    /// change.
+    /// Returns the response to a request from a client with access. If the request is a change, the caller has checked that the client may make
+    /// changes.
     ///
     /// - Parameter path: The components of the path after `/api/v1`.
     /// - Throws: A ``Problem``, or an error of the queue.
@@ -59,7 +59,7 @@ struct APIRouter: Sendable {
         }
     }
 
-    /// Returns the response of a read, or the response of a recent read with the same key.
+    /// Reads from the queue, and returns the response; or returns the response of a recent read with the same key.
     private func shared(_ key: String, _ read: @escaping @Sendable () async throws -> WebResponse) async throws -> WebResponse {
         try await snapshots.value(for: key, read: read)
     }
@@ -68,7 +68,7 @@ struct APIRouter: Sendable {
 
     private func queueStatus() async throws -> WebResponse {
         let status = try await queue.status()
-        let (remaining, statistics) = (try await queue.remainingUploads(), try await queue.statistics())
+        let (remaining, statistics) = (try await queue.remainingSessions(), try await queue.statistics())
         return WebResponse(JSONValue(status, remaining, statistics), headers: [("ETag", Self.tag(status.orderRevision))])
     }
 
@@ -141,8 +141,8 @@ struct APIRouter: Sendable {
         return value
     }
 
-    /// The revision after which a client wants events. A browser that reconnects sends `Last-Event-ID`, which takes precedence over `since`, a
-    /// parameter of the URL.
+    /// The revision after which a client requests events. A browser that reconnects sends `Last-Event-ID`, which takes precedence over the
+    /// URL's parameter `since`.
     private static func revision(of request: WebRequest) throws(Problem) -> UInt64? {
         guard let text = request["Last-Event-ID"] ?? request.parameter("since") else { return nil }
         guard let revision = UInt64(text) else { throw .invalid("The revision of the last event must be a number.") }

@@ -2,7 +2,7 @@ import TransferKit
 
 /// The sessions to which a client applies an operation.
 struct ActionTargets: Sendable {
-    /// The sessions that changed, and the reasons why others did not.
+    /// The sessions that changed, and the reasons why other sessions did not.
     struct Applied: Sendable {
         var changed: [SessionID]
         var refused: [(id: SessionID, error: QueueError)] = []
@@ -13,9 +13,9 @@ struct ActionTargets: Sendable {
 
     private let group: SessionGroup
 
-    /// Parses the members that select sessions, and removes them.
+    /// Parses the JSON members that select sessions, and removes these members from `members`.
     ///
-    /// - Throws: A ``Problem`` unless exactly one of the members selects sessions.
+    /// - Throws: A ``Problem`` if a member is invalid, or unless exactly one of the members is present.
     init(_ members: inout JSONMembers) throws(Problem) {
         var groups: [SessionGroup] = []
         if let texts = try members.strings("ids") {
@@ -32,25 +32,25 @@ struct ActionTargets: Sendable {
         }
         if try members.bool("all") { groups.append(.all) }
         guard let group = groups.first, groups.count == 1 else {
-            throw .invalid("The operation needs \"ids\", \"ofAccount\", \"ofTag\", \"inState\" or \"all\".")
+            throw .invalid("The operation needs exactly one of \"ids\", \"ofAccount\", \"ofTag\", \"inState\" and \"all\".")
         }
         self.group = group
     }
 
     /// Returns the selected sessions, from the last to the first, each with the session that now follows it. `next` is nil for the last
-    /// session of the queue. To undo later moves of the sessions, move each session, in the returned order, before its `next`, or else to
-    /// the end.
-    func formerPlaces(in queue: any ControllableQueue) async throws -> [(id: SessionID, next: SessionID?)] {
+    /// session of the queue. To undo moves made after this call, take the sessions in the returned order: move each one before its `next`,
+    /// or to the end if `next` is nil.
+    func formerSuccessors(in queue: any ControllableQueue) async throws -> [(id: SessionID, next: SessionID?)] {
         let sessions = try await queue.sessions(in: group).filter { $0.index >= 0 }.sorted { $0.index > $1.index }
-        var places: [(id: SessionID, next: SessionID?)] = []
+        var successors: [(id: SessionID, next: SessionID?)] = []
         var last: SessionStatus?
         for session in sessions {
             let isNext = last?.index == session.index + 1
             let next = isNext ? last?.id : try await queue.sessions(session.index + 1..<session.index + 2).first?.id
-            places.append((session.id, next))
+            successors.append((session.id, next))
             last = session
         }
-        return places
+        return successors
     }
 
     /// Whether the client selects the sessions by their IDs.
@@ -59,7 +59,8 @@ struct ActionTargets: Sendable {
     /// Applies an operation to the selected sessions.
     ///
     /// - Parameter order: The revision of the queue's order that the client has read; nil to accept any order.
-    /// - Throws: The error of a single session that was selected by its ID; otherwise a ``Problem`` or an error of the queue.
+    /// - Throws: A ``Problem``, or an error of the queue. If the client selected a single session by its ID, also the reason why the operation
+    ///   can't be applied to this session.
     func apply(_ request: OperationRequest, expecting order: UInt64?, in queue: any ControllableQueue) async throws -> Applied {
         guard case .sessions(let ids) = group else {
             guard order == nil else { throw Problem.invalid("If-Match needs \"ids\".") }
@@ -73,7 +74,7 @@ struct ActionTargets: Sendable {
         do {
             return try await Self.apply(request, to: ids, expecting: order, in: queue)
         } catch let error as QueueError where error.code == .noSuchSession {
-            // Another client may have removed some of the sessions. The operation still applies to the others.
+            // Another client may have removed some of the sessions. The operation still applies to the remaining sessions.
             var (known, gone) = ([SessionID](), [(id: SessionID, error: QueueError)]())
             for id in ids {
                 do {

@@ -54,8 +54,8 @@ struct AddRequest {
     }
 
     /// Returns whether an existing session has the same account and direction and, for an upload, the same first item. If so, an earlier
-    /// copy of this request may have added the session.
-    func describes(_ id: SessionID, in queue: any ControllableQueue) async throws -> Bool {
+    /// copy of this request may have added that session.
+    func matches(_ id: SessionID, in queue: any ControllableQueue) async throws -> Bool {
         let session = try await queue.status(of: id)
         guard session.account == request.account, session.direction == request.direction else { return false }
         guard case .upload = session.direction, let path = paths.first.map({ FilePath($0) }),

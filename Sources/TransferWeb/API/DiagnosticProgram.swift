@@ -10,7 +10,7 @@ import TransferOutput
     import Darwin
 #endif
 
-/// Runs the commands of `transferq` that connect to the servers of accounts. The web server itself has no transports.
+/// Runs the commands of `transferq` that check accounts and the storage folder. These commands need transports, which the web server itself lacks.
 struct DiagnosticProgram: Sendable {
     /// The time to wait for each endpoint, in seconds.
     private static let timeout = "20"
@@ -36,7 +36,7 @@ struct DiagnosticProgram: Sendable {
     ///   - command: The words of the command, without options.
     ///   - account: The account to check; nil if the command checks everything.
     /// - Throws: A ``Problem`` if the server has no program, another command is running, or the command ends with an error instead of
-    ///   findings. The error of the system if the program can't be started.
+    ///   findings. The system's error if the program can't be started.
     func findings(_ command: [String], of account: String? = nil) async throws -> WebResponse {
         guard let path else {
             throw Problem(

@@ -38,7 +38,7 @@ struct JSONMembers {
     func contains(_ name: String) -> Bool { members[name] != nil }
 
     /// Removes a member, and returns its value; nil if it is missing or null.
-    private mutating func take(_ name: String) -> JSONValue? {
+    private mutating func removeMember(_ name: String) -> JSONValue? {
         switch members.removeValue(forKey: name) {
         case .null, nil: nil
         case let value?: value
@@ -46,7 +46,7 @@ struct JSONMembers {
     }
 
     mutating func string(_ name: String) throws(Problem) -> String? {
-        switch take(name) {
+        switch removeMember(name) {
         case nil: nil
         case .string(let value): value
         default: throw .invalid("\"\(name)\" must be a string.")
@@ -55,7 +55,7 @@ struct JSONMembers {
 
     mutating func integer(_ name: String, in range: ClosedRange<Int64> = .min ... .max) throws(Problem) -> Int64? {
         let value: Int64
-        switch take(name) {
+        switch removeMember(name) {
         case nil: return nil
         case .integer(let number): value = number
         default: throw .invalid("\"\(name)\" must be an integer.")
@@ -69,7 +69,7 @@ struct JSONMembers {
     }
 
     mutating func bool(_ name: String) throws(Problem) -> Bool {
-        switch take(name) {
+        switch removeMember(name) {
         case nil: false
         case .bool(let value): value
         default: throw .invalid("\"\(name)\" must be true or false.")
@@ -77,7 +77,7 @@ struct JSONMembers {
     }
 
     mutating func strings(_ name: String) throws(Problem) -> [String]? {
-        guard let value = take(name) else { return nil }
+        guard let value = removeMember(name) else { return nil }
         guard case .array(let values) = value else { throw .invalid("\"\(name)\" must be an array of strings.") }
         var strings: [String] = []
         for value in values {
@@ -88,7 +88,7 @@ struct JSONMembers {
     }
 
     mutating func objects(_ name: String) throws(Problem) -> [JSONMembers]? {
-        guard let value = take(name) else { return nil }
+        guard let value = removeMember(name) else { return nil }
         guard case .array(let values) = value else { throw .invalid("\"\(name)\" must be an array of objects.") }
         var objects: [JSONMembers] = []
         for value in values {
@@ -100,7 +100,7 @@ struct JSONMembers {
 
     /// Reads a member that is an object of strings.
     mutating func texts(_ name: String) throws(Problem) -> [String: String]? {
-        guard let value = take(name) else { return nil }
+        guard let value = removeMember(name) else { return nil }
         guard case .object(let members) = value else { throw .invalid("\"\(name)\" must be an object of strings.") }
         var texts: [String: String] = [:]
         for (key, value) in members {
@@ -111,7 +111,7 @@ struct JSONMembers {
     }
 
     /// Reads a member of any type as JSON text.
-    mutating func json(_ name: String) -> Data? { take(name).map { Data($0.text.utf8) } }
+    mutating func json(_ name: String) -> Data? { removeMember(name).map { Data($0.text.utf8) } }
 
     mutating func session(_ name: String) throws(Problem) -> SessionID? {
         guard let text = try string(name) else { return nil }

@@ -8,8 +8,8 @@ struct OperationRequest: Sendable {
         "now", "next", "pause", "resume", "hold", "release", "yield", "cancel", "retry", "remove", "move", "enqueue", "set",
     ]
 
-    /// A destination as the client describes it. Its index depends on the current order.
-    private enum Place: Sendable {
+    /// A position in the queue, as the client describes it. The corresponding index depends on the current order.
+    private enum Position: Sendable {
         case front, end
         case index(Int)
         case before(SessionID)
@@ -18,7 +18,7 @@ struct OperationRequest: Sendable {
 
     let name: String
     private let operation: SessionOperation?
-    private let place: Place?
+    private let position: Position?
     private let isHeld: Bool
 
     /// Parses an operation whose options are members of a JSON object, and removes these members. The caller handles the other members.
@@ -26,7 +26,7 @@ struct OperationRequest: Sendable {
     /// - Throws: A ``Problem``.
     init(_ name: String, _ members: inout JSONMembers) throws(Problem) {
         self.name = name
-        var (operation, place, isHeld): (SessionOperation?, Place?, Bool) = (nil, nil, false)
+        var (operation, position, isHeld): (SessionOperation?, Position?, Bool) = (nil, nil, false)
         switch name {
         case "now": operation = .run(again: try members.bool("again"))
         case "next": operation = .runNext
@@ -40,34 +40,34 @@ struct OperationRequest: Sendable {
         case "remove": operation = .remove(isForced: try members.bool("force"))
         case "set": operation = .update(try Self.update(&members))
         case "move":
-            place = try Self.place(&members)
-            guard place != nil else { throw .invalid("A move needs \"at\", \"before\", \"after\" or \"to\".") }
+            position = try Self.position(&members)
+            guard position != nil else { throw .invalid("A move needs \"at\", \"before\", \"after\" or \"to\".") }
         case "enqueue":
             isHeld = try members.bool("hold")
-            place = try Self.place(&members) ?? .end
+            position = try Self.position(&members) ?? .end
         default:
             throw Problem(
                 404, "noSuchOperation", "There is no operation \(name). The operations are \(Self.names.joined(separator: ", ")).")
         }
-        (self.operation, self.place, self.isHeld) = (operation, place, isHeld)
+        (self.operation, self.position, self.isHeld) = (operation, position, isHeld)
     }
 
     /// Whether the operation sets the index of sessions (`move` or `enqueue`), so that a condition on the order applies.
-    var changesOrder: Bool { place != nil }
+    var changesOrder: Bool { position != nil }
 
-    private static func place(_ members: inout JSONMembers) throws(Problem) -> Place? {
-        var places: [Place] = []
-        if let index = try members.integer("at", in: 0...Int64(Int32.max)) { places.append(.index(Int(index))) }
-        if let id = try members.session("before") { places.append(.before(id)) }
-        if let id = try members.session("after") { places.append(.after(id)) }
+    private static func position(_ members: inout JSONMembers) throws(Problem) -> Position? {
+        var positions: [Position] = []
+        if let index = try members.integer("at", in: 0...Int64(Int32.max)) { positions.append(.index(Int(index))) }
+        if let id = try members.session("before") { positions.append(.before(id)) }
+        if let id = try members.session("after") { positions.append(.after(id)) }
         switch try members.string("to") {
         case nil: break
-        case "front": places.append(.front)
-        case "end": places.append(.end)
+        case "front": positions.append(.front)
+        case "end": positions.append(.end)
         default: throw .invalid("\"to\" must be front or end.")
         }
-        guard places.count < 2 else { throw .invalid("Give only one of \"at\", \"before\", \"after\" and \"to\".") }
-        return places.first
+        guard positions.count < 2 else { throw .invalid("Give only one of \"at\", \"before\", \"after\" and \"to\".") }
+        return positions.first
     }
 
     private static func update(_ members: inout JSONMembers) throws(Problem) -> SessionUpdate {
@@ -110,13 +110,13 @@ struct OperationRequest: Sendable {
 
     /// Returns the destination of a move. If the client sent a revision of the order, this is an index with that revision.
     ///
-    /// This method reads the index before the transaction of the move. If the revision still matches in the transaction, it also matched when the
-    /// index was read, because revisions only grow.
+    /// This method reads the index before the transaction of the move. If the order still has the expected revision in the transaction, it also had
+    /// this revision when the index was read, because revisions only grow.
     private func destination(for sessions: [SessionID], expecting revision: UInt64?, in queue: any ControllableQueue) async throws
         -> MoveDestination
     {
         guard let revision else {
-            return switch place {
+            return switch position {
             case .index(let index): .index(index)
             case .before(let id): .before(id)
             case .after(let id): .after(id)
@@ -126,17 +126,17 @@ struct OperationRequest: Sendable {
         }
         // The index refers to the order without the moved sessions. Drafts have no index.
         let moved = name == "move" ? try await queue.sessions(in: .sessions(sessions)) : []
-        func index(besides id: SessionID, _ offset: Int) async throws -> MoveDestination {
+        func index(beside id: SessionID, _ offset: Int) async throws -> MoveDestination {
             let other = try await queue.status(of: id).index
             guard other >= 0, !sessions.contains(id) else {
                 throw QueueError(.invalidRequest, "The session \(id) is a draft, or one of the moved sessions. Choose another session.")
             }
             return .index(other + offset - moved.count(where: { (0..<other).contains($0.index) }), expecting: revision)
         }
-        switch place {
+        switch position {
         case .index(let index): return .index(index, expecting: revision)
-        case .before(let id): return try await index(besides: id, 0)
-        case .after(let id): return try await index(besides: id, 1)
+        case .before(let id): return try await index(beside: id, 0)
+        case .after(let id): return try await index(beside: id, 1)
         case .front: return .index(0, expecting: revision)
         case .end, nil: return .index(max(0, try await queue.status().sessions - moved.count), expecting: revision)
         }

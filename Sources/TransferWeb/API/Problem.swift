@@ -7,7 +7,7 @@ import TransferOutput
 struct Problem: Error {
     /// The HTTP status, such as 404.
     let status: Int
-    /// A stable name of the reason, such as `noSuchSession`.
+    /// A stable name for the reason, such as `noSuchSession`.
     let code: String
     /// A human-readable message: the reason and what to do.
     let detail: String
@@ -32,8 +32,8 @@ struct Problem: Error {
 
     /// Creates the response for an error.
     ///
-    /// - Parameter isConditional: Whether the request has the header `If-Match`. If it does, the status of an outdated order is 412 instead
-    ///   of 409.
+    /// - Parameter isConditional: Whether the request has the header `If-Match`. If so, an error about an outdated order has the status 412
+    ///   instead of 409.
     init(_ error: any Error, isConditional: Bool = false) {
         switch error {
         case let problem as Problem: self = problem

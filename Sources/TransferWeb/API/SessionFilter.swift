@@ -1,6 +1,6 @@
 import TransferKit
 
-/// The parameters of a list of sessions.
+/// The parameters of a request for a list of sessions: the filter and the page.
 struct SessionFilter: Sendable {
     /// A page of sessions.
     struct Page: Sendable {
@@ -16,7 +16,7 @@ struct SessionFilter: Sendable {
     let limit: Int
     /// The states of the listed sessions; empty for all.
     let states: Set<SessionState>
-    /// Whether the request names the states.
+    /// Whether the request itself names states, instead of using the preset ones.
     let namesStates: Bool
     let account: String?
     let tag: String?
@@ -67,7 +67,7 @@ struct SessionFilter: Sendable {
 
     /// Reads a page of sessions.
     ///
-    /// - Parameter scanLimit: The maximum number of sessions that a filter examines. At the maximum, the page ends, even if more sessions follow.
+    /// - Parameter scanLimit: The maximum number of sessions to compare with the filter. At the maximum, the page ends, even if more sessions follow.
     func page(of queue: any ControllableQueue, scanning scanLimit: Int) async throws -> Page {
         if listsDrafts {
             let drafts = try await queue.sessions(in: .state(.draft)).filter(matches)

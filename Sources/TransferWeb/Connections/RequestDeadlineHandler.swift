@@ -2,7 +2,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Closes a connection if its client sends a request too slowly, sends no request for too long, or no longer wants a stream of events.
+/// Closes a connection if its client sends a request too slowly, sends no request for too long, or no longer reads an event stream.
 final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
@@ -48,7 +48,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A client that closes its sending side no longer wants the events. Without this check, the server would notice this only when it
+        // A client that closes its sending side no longer reads the events. Without this check, the server would notice this only when it
         // sends the next event.
         if isStream, case .inputClosed? = event as? ChannelEvent { context.close(promise: nil) }
         context.fireUserInboundEventTriggered(event)

@@ -181,8 +181,8 @@ final class BodyReader {
         if let length, length > limit { throw tooLarge }
         var bytes: [UInt8] = []
         do {
-            while let part = try await body.next() {
-                bytes += part.readableBytesView
+            while let buffer = try await body.next() {
+                bytes += buffer.readableBytesView
                 guard bytes.count <= limit else { throw tooLarge }
             }
         } catch let problem as Problem {
@@ -198,7 +198,7 @@ final class BodyReader {
     @concurrent
     func discard(upTo limit: Int) async throws {
         var count = 0
-        while count < limit, let part = try await body.next() { count += part.readableBytes }
+        while count < limit, let buffer = try await body.next() { count += buffer.readableBytes }
     }
 }
 

@@ -27,7 +27,7 @@ struct WebRequest: Sendable {
         query = target.count > 1 ? Self.parameters(target[1]) : []
     }
 
-    /// The value of a header, ignoring the case of the name. Several values are joined by commas.
+    /// The value of a header, ignoring the case of the name. Joins several values with commas.
     subscript(name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
 
     /// The first value of a parameter of the query.

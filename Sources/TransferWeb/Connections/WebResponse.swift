@@ -7,7 +7,7 @@ struct WebResponse: Sendable {
     var status: Int
     var headers: [(name: String, value: String)]
     var body: String
-    /// A body without an end, which replaces ``body``.
+    /// An endless body, which replaces ``body``.
     var stream: (@concurrent @Sendable (any ResponseBodyWriter) async throws -> Void)?
 
     init(_ status: Int, _ mediaType: String? = nil, _ body: String = "", headers: [(String, String)] = []) {
@@ -21,8 +21,9 @@ struct WebResponse: Sendable {
         self.init(status, "application/json", json.text + "\n", headers: headers)
     }
 
-    /// The headers of all responses. If the name of a file became markup by mistake, these headers would keep the browser from running its scripts.
-    private static let security = [
+    /// The headers of all responses. If the name of a file became markup by mistake, these headers would keep the browser from running scripts in
+    /// the markup.
+    private static let securityHeaders = [
         (
             "Content-Security-Policy",
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -34,7 +35,7 @@ struct WebResponse: Sendable {
     /// The status line and headers for the HTTP library.
     func head(closing: Bool) -> HTTPResponse {
         var fields = HTTPFields()
-        for (name, value) in Self.security + headers.map({ ($0.name, $0.value) }) {
+        for (name, value) in Self.securityHeaders + headers.map({ ($0.name, $0.value) }) {
             guard let name = HTTPField.Name(name) else { continue }
             fields.append(HTTPField(name: name, value: value))
         }

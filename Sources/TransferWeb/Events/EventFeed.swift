@@ -4,10 +4,10 @@ import TransferKit
 /// The recent events of the queue, for any number of clients.
 ///
 /// All clients share one subscription to new events, so the process that owns the queue sends each new event only once. Each client reads at its own
-/// pace from a bounded list. A client that is too slow for this list gets the missed events from the queue's change log of stored events.
+/// pace from a bounded list. A client that is too slow for this list gets the missed events from the queue's change log.
 actor EventFeed {
-    /// An event for clients. The feed numbers all events, because the revision of a progress event is that of the event before.
-    struct Entry: Sendable {
+    /// An event for clients. The feed numbers all events, because a progress event has the revision of the preceding stored event.
+    struct NumberedEvent: Sendable {
         /// The position in this feed, which grows with each event.
         let number: Int
         let event: QueueEvent
@@ -15,17 +15,17 @@ actor EventFeed {
 
     /// The events after a client's position.
     struct Batch: Sendable {
-        var entries: [Entry] = []
+        var events: [NumberedEvent] = []
         /// The position for the next batch.
         var position: Int
         /// Whether the process that owns the queue responds.
         var isReachable: Bool
 
         /// Whether the batch has only progress.
-        var hasOnlyProgress: Bool { entries.allSatisfy(\.event.isProgress) }
+        var hasOnlyProgress: Bool { events.allSatisfy(\.event.isProgress) }
     }
 
-    /// The last received event, and the current database of the queue. The queue has another database after it was restored from a backup.
+    /// The last received event, and the current database of the queue. After a restore from a backup, the queue has another database.
     struct End: Sendable {
         /// The revision of the last event.
         let revision: UInt64
@@ -42,16 +42,16 @@ actor EventFeed {
     private let didReceive: @Sendable (QueueEvent) async -> Void
 
     /// The events with a revision, oldest first.
-    private var stored: [Entry] = []
-    private var progress: [ProgressSubject: Entry] = [:]
+    private var stored: [NumberedEvent] = []
+    private var progress: [ProgressSubject: NumberedEvent] = [:]
     /// The position after all received events.
     private(set) var lastNumber = 0
-    /// The maximum number of events from before the start of the server that the feed loads.
-    private static let history: UInt64 = 100
+    /// The maximum number of earlier events, from before the start of the server, that the feed loads.
+    private static let historyLimit: UInt64 = 100
     /// The revision of the last received event; nil before the first contact with the queue.
     private var revision: UInt64?
-    /// The revision at the first contact with the queue. The events up to this revision happened before the start of the server.
-    private var firstPresent: UInt64 = 0
+    /// The revision at the first contact with the queue. The events up to this revision are from before the start of the server.
+    private var startRevision: UInt64 = 0
     /// The revision after which ``stored`` contains every received event.
     private var firstRevision: UInt64 = 0
     /// The position after which ``stored`` contains every received event with a revision.
@@ -64,7 +64,7 @@ actor EventFeed {
     private var nextSubscriber = 0
 
     /// - Parameters:
-    ///   - limit: The number of recent events that the feed keeps at least. The feed keeps up to twice as many. Progress does not count.
+    ///   - limit: The minimum number of recent stored events that the feed keeps, excluding progress. The feed keeps up to twice as many.
     ///   - didReceive: Called for each event after the start of the server, before clients receive it.
     init(
         of queue: any ControllableQueue, limit: Int, didReceive: @escaping @Sendable (QueueEvent) async -> Void
@@ -74,21 +74,21 @@ actor EventFeed {
         self.didReceive = didReceive
     }
 
-    /// Receives events until the task is cancelled. Reconnects to a queue whose owner exited.
+    /// Receives events until the task is cancelled. Reconnects after the owner of the queue exits.
     func run() async {
         while !Task.isCancelled {
             do {
                 let current = try await queue.status().revision
-                if let known = revision, max(known, firstPresent) > current {
-                    // The queue has another database, for example from a backup. The clients know none of its events.
-                    firstPresent = 0
+                if let known = revision, max(known, startRevision) > current {
+                    // The queue has another database, for example from a backup. No client has received any of its events.
+                    startRevision = 0
                     let gap = QueueEvent.gap(upTo: current)
                     await didReceive(gap)
                     replaceDatabase(with: gap)
                 }
                 if revision == nil {
-                    firstPresent = current
-                    firstRevision = current - min(current, Self.history)
+                    startRevision = current
+                    firstRevision = current - min(current, Self.historyLimit)
                 }
                 let start = min(revision ?? firstRevision, current)
                 revision = start
@@ -101,7 +101,7 @@ actor EventFeed {
     }
 
     private func receive(_ event: QueueEvent) async {
-        if event.isProgress || event.revision > firstPresent {
+        if event.isProgress || event.revision > startRevision {
             await didReceive(event)
         } else if case .gap = event.kind {
             // The change log no longer has all events from before the start of the server.
@@ -113,13 +113,13 @@ actor EventFeed {
 
     private func insert(_ event: QueueEvent) {
         lastNumber += 1
-        let entry = Entry(number: lastNumber, event: event)
+        let numbered = NumberedEvent(number: lastNumber, event: event)
         if let subject = event.kind.progressSubject {
-            // Newer progress replaces older progress. Without a limit, sessions that no longer run would fill the table.
+            // Newer progress replaces older progress. Without a limit, the progress of sessions that no longer run would accumulate.
             if progress.count >= 1_000, progress[subject] == nil { progress.removeAll() }
-            progress[subject] = entry
+            progress[subject] = numbered
         } else {
-            stored.append(entry)
+            stored.append(numbered)
             revision = event.revision
             if stored.count >= limit * 2 {
                 let dropped = stored[stored.count - limit - 1]
@@ -172,14 +172,14 @@ actor EventFeed {
         return stored.last { $0.event.revision <= known }?.number ?? firstNumber
     }
 
-    /// The end of this feed; nil until the feed has received the events before the start of the server.
+    /// The end of this feed; nil until the feed has received the events from before the start of the server.
     var end: End? {
-        guard let revision, revision >= firstPresent else { return nil }
+        guard let revision, revision >= startRevision else { return nil }
         return End(revision: revision, position: lastNumber, databasePosition: databaseNumber)
     }
 
     /// The last stored events, oldest first.
-    func recent(_ count: Int) -> [Entry] { Array(stored.suffix(count)) }
+    func recent(_ count: Int) -> [NumberedEvent] { Array(stored.suffix(count)) }
 
     /// Returns the events after a position; nil if the feed has dropped some of these events, but the change log may still contain them.
     func batch(after position: Int) -> Batch? {
@@ -187,13 +187,13 @@ actor EventFeed {
         if position < firstNumber {
             guard position < databaseNumber else { return nil }
             let gap = QueueEvent.gap(upTo: firstRevision)
-            batch.entries = [Entry(number: firstNumber, event: gap)]
+            batch.events = [NumberedEvent(number: firstNumber, event: gap)]
         }
         // The search starts at the end, so that it is short for a client that is up to date.
         let start = stored.lastIndex { $0.number <= position }.map { $0 + 1 } ?? 0
-        batch.entries += stored[start...]
-        batch.entries += progress.values.filter { $0.number > position }
-        batch.entries.sort { $0.number < $1.number }
+        batch.events += stored[start...]
+        batch.events += progress.values.filter { $0.number > position }
+        batch.events.sort { $0.number < $1.number }
         return batch
     }
 }

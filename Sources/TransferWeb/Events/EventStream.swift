@@ -13,13 +13,13 @@ struct EventStream: Sendable {
     let clients: Locked<Int>
     let limits: WebLimits
 
-    /// Returns the response for a client: a stream without an end.
+    /// Returns the response for a client: an endless stream.
     ///
-    /// - Parameter revision: The revision of the last event that the client received; nil for the events after the request.
+    /// - Parameter revision: The revision of the last event that the client received; nil to send only the events after the request.
     /// - Throws: A ``Problem`` if too many clients receive events.
     @concurrent
     func response(since revision: UInt64?) async throws -> WebResponse {
-        guard let place = ClientPlace(clients, limit: limits.eventClients) else {
+        guard let slot = ClientSlot(clients, limit: limits.eventClients) else {
             var problem = Problem(
                 503, "tooManySubscribers", "The server already sends events to \(limits.eventClients) clients. Close a page.")
             problem.headers = [(name: "Retry-After", value: "5")]
@@ -27,10 +27,10 @@ struct EventStream: Sendable {
         }
         // Read the revision before the client gets the headers. All events after the headers must reach the client, even if the server reaches the
         // queue only later.
-        let start: UInt64? = if let revision { revision } else { await presentRevision() }
+        let start: UInt64? = if let revision { revision } else { await currentRevision() }
         var response = WebResponse(200, "text/event-stream")
         response.stream = { writer in
-            defer { withExtendedLifetime(place) {} }
+            defer { withExtendedLifetime(slot) {} }
             var output = EventOutput(writer)
             try await send(since: start, to: &output)
         }
@@ -39,7 +39,7 @@ struct EventStream: Sendable {
 
     /// The revision of the last event; nil if the queue can't be reached.
     @concurrent
-    private func presentRevision() async -> UInt64? {
+    private func currentRevision() async -> UInt64? {
         if let end = await feed.end { return end.revision }
         return try? await queue.status().revision
     }
@@ -58,13 +58,13 @@ struct EventStream: Sendable {
             guard let batch = next else { continue }
             position = batch.position
             var text = output.ownerText(isReachable: batch.isReachable)
-            for entry in batch.entries {
-                text += EventOutput.text(entry.event)
-                if !entry.event.isProgress { sent = entry.event.revision }
+            for numbered in batch.events {
+                text += EventOutput.text(numbered.event)
+                if !numbered.event.isProgress { sent = numbered.event.revision }
             }
             try await output.write(text.isEmpty ? ":\n\n" : text)
             // Progress can arrive hundreds of times a second. While this client waits, newer progress replaces older progress.
-            if batch.hasOnlyProgress, !batch.entries.isEmpty { try await Task.sleep(for: .milliseconds(200)) }
+            if batch.hasOnlyProgress, !batch.events.isEmpty { try await Task.sleep(for: .milliseconds(200)) }
         }
     }
 
@@ -87,7 +87,7 @@ struct EventStream: Sendable {
                 continue
             }
             guard start >= end.databasePosition else {
-                // The revision is from a database that another one has replaced.
+                // The revision is from an earlier database of the queue.
                 try await output.write(EventOutput.text(.gap(upTo: end.revision)))
                 return (end.position, end.revision)
             }
@@ -140,12 +140,12 @@ struct EventStream: Sendable {
     }
 }
 
-/// One client that counts toward the limit of clients that receive events. Deinitialization ends the count, even if the response was never
-/// sent.
-private final class ClientPlace: Sendable {
+/// A slot for one client, among the limited number of clients that receive events. Deinitialization releases the slot, even if the response was
+/// never sent.
+private final class ClientSlot: Sendable {
     private let clients: Locked<Int>
 
-    /// Increments the number of clients; nil if the number has reached the limit.
+    /// Takes a slot; nil if the number of clients has reached the limit.
     init?(_ clients: Locked<Int>, limit: Int) {
         let isFree = clients.withLock { count in
             guard count < limit else { return false }
@@ -177,7 +177,7 @@ private struct EventOutput {
         return "event: owner\ndata: {\"isReachable\":\(isReachable)}\n\n"
     }
 
-    /// The text of an event, with its revision as the ID. The JSON is on one line, so it needs no other escapes.
+    /// The text of an event, with its revision as the ID. The JSON is on one line, as this format requires.
     static func text(_ event: QueueEvent) -> String {
         "id: \(event.revision)\ndata: \(JSONValue(event, index: event.index).text)\n\n"
     }

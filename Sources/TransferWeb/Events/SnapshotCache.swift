@@ -1,4 +1,4 @@
-/// Shares the result of a read among requests that arrive at about the same time. Many open pages then cost the queue's owner as much as one.
+/// Shares the result of a read among requests that arrive at about the same time. Many open pages then cause no more reads than one page.
 actor SnapshotCache {
     private struct Snapshot {
         let generation: Int
@@ -13,7 +13,7 @@ actor SnapshotCache {
     /// - Parameter age: The time after which a result is no longer shared.
     init(age: Duration) { self.age = age }
 
-    /// Makes later requests read again, because the queue changed.
+    /// Makes later requests read from the queue again, because the queue has changed.
     func invalidate() { generation += 1 }
 
     /// Returns a recent result for a key, or else the result of `read`. All results for one key must have the same type.

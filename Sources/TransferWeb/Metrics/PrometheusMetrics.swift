@@ -9,8 +9,8 @@ import Locking
 /// In the names of metrics and labels, an underscore replaces each character other than an ASCII letter or digit. A counter's name ends with
 /// `_total`, and a timer's with `_seconds`.
 public final class PrometheusMetrics: MetricsFactory {
-    /// The maximum number of metrics. Each combination of labels is a separate metric. Further metrics are not collected, so an unlimited
-    /// number of labels can't use up the memory.
+    /// The maximum number of metrics. Each combination of labels is a separate metric. Further metrics are not collected, so an app that
+    /// creates ever more labels can't use up the memory.
     private static let limit = 10_000
 
     private struct State: Sendable {
@@ -40,7 +40,7 @@ public final class PrometheusMetrics: MetricsFactory {
 
     private let state = Locked(State())
 
-    /// Creates an object without metrics.
+    /// Creates a factory without metrics.
     public init() {}
 
     /// Sets the help text of a metric.
@@ -102,7 +102,7 @@ public final class PrometheusMetrics: MetricsFactory {
         state.withLock { $0.values[handler.key] = nil }
     }
 
-    /// Changes a value, unless the limit excluded the metric.
+    /// Changes a value, unless the metric was removed or exceeded the limit.
     fileprivate func update(_ key: Key, _ change: (inout Sample) -> Void) {
         state.withLock { state in
             guard var sample = state.values[key] else { return }

@@ -25,7 +25,7 @@ actor QueueMetrics {
 
     private let queue: any ControllableQueue
     private let registry: PrometheusMetrics
-    /// The pairs of an account and a direction whose rate was reported before. Their rate is 0 while no such session runs.
+    /// The pairs of an account and a direction for which a rate was reported before. The rate of a pair is 0 while it has no running session.
     private var rated: Set<[String]> = []
     private var accounts: Set<String> = []
     /// The gauges, by their names and the values of their labels.

@@ -2,8 +2,8 @@ import Foundation
 import TransferKit
 import TransferOutput
 
-/// An action that the user requests with a form. The fields become the members of a request to the HTTP interface, so both make the same
-/// checks.
+/// An action that the user requests with a form. The fields become the members of a request to the HTTP interface, so the same checks
+/// apply.
 struct FormAction {
     let fields: [(name: String, value: String)]
 
@@ -12,16 +12,16 @@ struct FormAction {
     /// The name of the action. For an operation on sessions, this is the name of the `transferq` command.
     private var name: String { value("do") ?? "" }
 
-    /// The selected sessions.
+    /// The IDs of the selected sessions.
     var ids: [String] { fields.filter { $0.name == "id" }.map(\.value) }
 
     /// Whether the page asks the user to confirm the action.
     var needsConfirmation: Bool { name == "remove" && value("confirm") != "yes" && !ids.isEmpty }
 
-    /// The suffix in the names of hidden fields. For example, `rateBefore` has the value that the page showed in the field `rate`.
+    /// The suffix of the names of hidden fields. For example, the hidden field `rateBefore` contains the value that the page showed in `rate`.
     static let renderedSuffix = "Before"
 
-    /// Whether the form has a value that differs from the value that the page showed.
+    /// Whether the form contains a field, and the field's value differs from the value that the page showed.
     private func isChanged(_ name: String) -> Bool { value(name) != nil && value(name) != value(name + Self.renderedSuffix) }
 
     private func value(_ name: String) -> String? { fields.first { $0.name == name }?.value }
@@ -52,7 +52,7 @@ struct FormAction {
             if members.isEmpty { return WebResponse(["changed": .array([]), "refused": .array([])]) }
             return try await change(api, ["queue", "set"], members)
         case "unblock": return try await change(api, ["accounts", value("account") ?? "", "unblock"], [:])
-        case "add": return try await change(api, ["sessions"], added)
+        case "add": return try await change(api, ["sessions"], sessionMembers)
         case "rate": return try await apply("set", ["rateLimit": try rate("rate")], api)
         case "set":
             var members: [String: JSONValue] = [:]
@@ -71,7 +71,7 @@ struct FormAction {
         }
     }
 
-    private var added: [String: JSONValue] {
+    private var sessionMembers: [String: JSONValue] {
         let paths = (value("paths") ?? "").split(whereSeparator: \.isNewline).map { JSONValue.string(String($0)) }
         var members: [String: JSONValue] = ["paths": .array(paths), "hold": .bool(text("hold") != nil)]
         for name in ["account", "direction", "to", "name"] {

@@ -1,4 +1,4 @@
-/// The static files of the web interface, which contain no data of the queue.
+/// The static files of the web interface, which contain no data from the queue.
 enum PageAssets {
     private static let script = String(decoding: PackageResources.page_js, as: UTF8.self)
     private static let style = String(decoding: PackageResources.page_css, as: UTF8.self)

@@ -97,7 +97,7 @@ struct PageDocument {
     }
 
     private static let keys: HTML = """
-        <h2 id="dialog-title">Keys</h2><p>They work while the list of sessions has the focus.</p><dl class="keys">
+        <h2 id="dialog-title">Keys</h2><p>The keys work while the list of sessions has the focus.</p><dl class="keys">
         <dt><kbd>↑</kbd> <kbd>↓</kbd></dt><dd>Previous or next session; with <kbd>Alt</kbd>, move the session</dd>
         <dt><kbd>Home</kbd> <kbd>End</kbd></dt><dd>First or last session; with <kbd>Alt</kbd>, move the session there</dd>
         <dt><kbd>Space</kbd></dt><dd>Select; with <kbd>Shift</kbd>, select a range</dd>

@@ -10,7 +10,7 @@ struct PageRouter: Sendable {
     let feed: EventFeed
     let api: APIRouter
 
-    /// Returns the response to a request of a client with access.
+    /// Returns the response to a request from a client with access.
     ///
     /// - Throws: A ``Problem``, or an error of the queue.
     @concurrent

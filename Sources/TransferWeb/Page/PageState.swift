@@ -39,8 +39,8 @@ struct PageState: Sendable {
     let statistics: QueueStatistics
     let accounts: [AccountStatus]
     let page: SessionFilter.Page
-    let events: [EventFeed.Entry]
-    /// The names of the sessions of the events, and of the sessions for which listed sessions wait.
+    let events: [EventFeed.NumberedEvent]
+    /// The names of the sessions that the events concern, and of the sessions for which listed sessions wait.
     let names: [SessionID: String]
     /// The session whose details are open.
     var detail: SessionDetail?

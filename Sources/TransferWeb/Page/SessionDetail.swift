@@ -8,7 +8,7 @@ import TransferOutput
 struct SessionDetail: Sendable {
     let session: SessionStatus
     let items: [ItemStatus]
-    /// The position of the next page of items; nil at the end.
+    /// The position of the first item of the next page; nil if this is the last page.
     let next: Int64?
 
     static let itemLimit = 50

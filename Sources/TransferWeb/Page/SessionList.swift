@@ -72,7 +72,7 @@ struct SessionList {
         switch (state.view, state.filter.hasCriteria) {
         case (.drafts, false):
             """
-            <p class="empty"><strong>There are no drafts.</strong> A draft is a session that waits outside of the queue until you enqueue it. \
+            <p class="empty"><strong>There are no drafts.</strong> A draft is a session that waits outside the queue until you enqueue it. \
             To create one: <code>transferq upload --draft</code></p>
             """
         case (.drafts, true):
@@ -131,7 +131,7 @@ extension PageState {
     }
 }
 
-/// One session of the list.
+/// The row of one session in the list.
 struct SessionRow {
     let session: SessionStatus
     /// The reason why the session waits or has failed, or otherwise its endpoint.
@@ -148,7 +148,7 @@ struct SessionRow {
             <span class="meta">\(session.index >= 0 ? "#\(session.index) · " as HTML : nil)\(session.direction.rawValue) · \(session.account)\
             \(HTML.joined(session.tags.map { "<span class=\"tag\">\($0)</span>" as HTML }))</span></span>\
             <span class="how"><span class="badge">\(Self.title(session))</span> <span class="why">\(reason)</span></span>\
-            <span class="amount"><progress max="1000"\(value) aria-label="Progress of \(session.name)"></progress>\
+            <span class="amount"><progress max="1000"\(progressValue) aria-label="Progress of \(session.name)"></progress>\
             <span class="figures">\(HTML.joined(figures))</span></span></li>
             """
     }
@@ -157,7 +157,8 @@ struct SessionRow {
         session.state == .running ? session.phase?.rawValue ?? "running" : session.state.rawValue
     }
 
-    private var value: HTML? {
+    /// The attribute `value` of the progress bar; nil for a running session of unknown size.
+    private var progressValue: HTML? {
         if session.state == .completed { return " value=\"1000\"" }
         guard let fraction = session.statistics.fractionCompleted, fraction.isFinite else {
             return session.state == .running ? nil : " value=\"0\""
@@ -166,7 +167,7 @@ struct SessionRow {
         return " value=\"\(Int(min(fraction, 0.99) * 1_000))\""
     }
 
-    /// The numbers of the session. A line can break only between them.
+    /// The figures of the session as separate elements, so that a line can break only between two figures.
     private var figures: [HTML] {
         let parts = Self.figures(session.statistics, session.state).components(separatedBy: " · ")
         return parts.enumerated().map { offset, part in
@@ -175,7 +176,7 @@ struct SessionRow {
         }
     }
 
-    /// The numbers of a session: sizes, and for a running session the rate and the remaining time.
+    /// The figures of a session: sizes, and for a running session the rate and the remaining time.
     static func figures(_ statistics: SessionStatistics, _ state: SessionState) -> String {
         var parts: [String] = []
         let done = max(statistics.bytesDone, statistics.bytesSent)

@@ -70,8 +70,8 @@ struct StatusPanels {
 
     /// The latest events, newest first.
     var log: HTML {
-        let lines = state.events.reversed().compactMap { entry -> HTML? in
-            let event = entry.event
+        let lines = state.events.reversed().compactMap { numbered -> HTML? in
+            let event = numbered.event
             // A removed session has no name, so the log shows the beginning of its ID, as the output of `transferq` does.
             let name = event.session.map { state.names[$0] ?? String($0.description.prefix(8)) }
             guard

@@ -1,4 +1,4 @@
-// The script of the page. Without it, each action is a plain form. The server renders all rows and panels; the script replaces them after events.
+// The script of the page. Without the script, each action is a plain form. The server renders all rows and panels; the script replaces them after events.
 "use strict";
 (() => {
   const $ = (selector, root = document) => root.querySelector(selector);
@@ -18,7 +18,7 @@
 
   // Messages.
 
-  function say(text, action, label) {
+  function showMessage(text, action, label) {
     toast.textContent = text;
     if (action) toast.append(Object.assign(document.createElement("button"), { type: "button", textContent: label, onclick: action }));
     clearTimeout(toastTimer);
@@ -30,7 +30,7 @@
   let rendered = notice.hidden ? "" : notice.textContent;
   function warn(text) { [notice.textContent, notice.hidden] = [text || rendered, !(text || rendered)]; }
 
-  // Reading. One request at a time; changes during a request cause another one.
+  // Reading. Only one request runs at a time. A change during a request causes another request.
 
   function refreshSoon(delay) {
     const time = Date.now() + delay;
@@ -40,7 +40,7 @@
     timer = setTimeout(() => { timer = null; refresh(); }, delay);
   }
 
-  // Resolves when the page shows the state after this call.
+  // Resolves when the page shows a state that was read after this call.
   function shown() { refreshSoon(0); return new Promise((resolve) => waiting.push(resolve)); }
 
   async function refresh() {
@@ -93,12 +93,12 @@
       if (rows) merge(rows, fresh); else list.replaceChildren(fresh);
     }
     if (opened && parts.detail && !(dialog.contains(document.activeElement) && document.activeElement.matches("input"))) showDetail(parts.detail);
-    settle();
+    updateRows();
     if (list.scrollTop !== top) list.scrollTop = top; // Between two windows of rows, the list is shorter for a moment.
     follow(); // The user may have scrolled since the request.
   }
 
-  // Keeps the elements of unchanged rows, so that a screen reader, the focus and a selection of text are not disturbed.
+  // Keeps the elements of unchanged rows, so that the focus, a text selection and a screen reader are not disturbed.
   function merge(rows, fresh) {
     const old = new Map([...rows.children].map((row) => [row.dataset.id, row]));
     const active = document.activeElement, focused = active && active.closest && active.closest(".row");
@@ -122,7 +122,7 @@
   const find = (id) => rows().find((row) => row.dataset.id === id);
   const height = () => { const row = $(".row", list); return row ? row.getBoundingClientRect().height : 72; };
 
-  function settle() {
+  function updateRows() {
     const ul = $("ul", list), all = rows();
     if (ul) {
       order = ul.dataset.order;
@@ -183,23 +183,23 @@
     retry: "retried", cancel: "cancelled", remove: "removed", set: "changed", rate: "limited", move: "moved", enqueue: "enqueued" };
 
   async function act(fields, verb) {
-    if (fields.getAll("id").length > 1000) return say("Select at most 1,000 sessions.");
-    if (verb === "remove" && !await ask(fields.getAll("id").length)) return false;
+    if (fields.getAll("id").length > 1000) return showMessage("Select at most 1,000 sessions.");
+    if (verb === "remove" && !await confirmRemoval(fields.getAll("id").length)) return false;
     let isDone = false;
     try {
       const result = await send("/forms", fields);
       if (result.changed) {
         const many = result.changed.length === 1 ? "1 session" : result.changed.length + " sessions";
         for (const each of result.refused) if (each.code === "noSuchSession") selected.delete(each.id);
-        say([many + " " + (past[verb] || "changed") + ".", ...result.refused.map((each) => each.detail)].join(" "));
-      } else if (verb === "add") say("The session was added.");
-      else if (verb === "limits") say("The limits were saved.");
-      else if (result.mode) say("The queue is " + result.mode + ".");
-      else say("Done.");
+        showMessage([many + " " + (past[verb] || "changed") + ".", ...result.refused.map((each) => each.detail)].join(" "));
+      } else if (verb === "add") showMessage("The session was added.");
+      else if (verb === "limits") showMessage("The limits were saved.");
+      else if (result.mode) showMessage("The queue is " + result.mode + ".");
+      else showMessage("Done.");
       if (verb === "remove") closeDetail();
       if (verb === "remove" || verb === "enqueue") selected.clear();
       isDone = true;
-    } catch (error) { say(error.message); }
+    } catch (error) { showMessage(error.message); }
     refreshSoon(0);
     return isDone;
   }
@@ -208,7 +208,7 @@
     act(new URLSearchParams([["form", form.elements.form.value], ["do", verb], ...[...ids].map((id) => ["id", id])]), verb);
   }
 
-  function ask(number) {
+  function confirmRemoval(number) {
     return new Promise((resolve) => {
       if (!number) return resolve(true);
       const box = document.createElement("dialog");
@@ -237,45 +237,46 @@
     });
   });
 
-  // Moves name the order that the user saw. If it has changed since, the server moves nothing. It returns the moves that undo this one.
+  // Each move sends the revision of the order that the user saw. If the order has changed since, the server moves nothing. Otherwise, it returns the
+  // moves that undo this one.
   const change = (path, body, expected) => send("/api/v1/sessions/" + path, JSON.stringify(body), { "Content-Type": "application/json", "If-Match": `"order-${expected}"` });
 
-  async function move(ids, place, expected) {
+  async function move(ids, destination, expected) {
     const row = find(ids[0]);
     try {
-      const { changed, refused, undo: steps } = await change("actions", { operation: "move", ids, ...place }, expected);
+      const { changed, refused, undo: steps } = await change("actions", { operation: "move", ids, ...destination }, expected);
       undoable.push(steps);
       await (moved = shown());
       const text = "Moved " + (changed.length > 1 ? changed.length + " sessions." : row ? $(".name", row).textContent + "." : "1 session.");
-      say([text, ...refused.map((each) => each.detail)].join(" "), undo, "Undo");
-    } catch (error) { say(error.message); refreshSoon(0); }
+      showMessage([text, ...refused.map((each) => each.detail)].join(" "), undo, "Undo");
+    } catch (error) { showMessage(error.message); refreshSoon(0); }
   }
 
-  // Returns the sessions to their former neighbours in the order that the user sees. The steps that were not possible in this order stay undoable.
+  // Moves the sessions back to their former neighbours. If the order has changed, or the server does not respond, the remaining steps stay undoable.
   const undo = () => { moved = moved.then(revert); };
   async function revert() {
     const steps = undoable.pop(), reasons = [];
-    if (!steps) return say("There is no move to undo.");
+    if (!steps) return showMessage("There is no move to undo.");
     for (let expected = order; steps.length; steps.shift()) {
-      const { id, ...place } = steps[0];
-      try { expected = (await change(id + "/move", place, expected)).orderRevision; } catch (error) {
-        if (!error.code || error.code === "staleOrder") { undoable.push(steps); refreshSoon(0); return say(error.message, undo, "Undo"); }
+      const { id, ...destination } = steps[0];
+      try { expected = (await change(id + "/move", destination, expected)).orderRevision; } catch (error) {
+        if (!error.code || error.code === "staleOrder") { undoable.push(steps); refreshSoon(0); return showMessage(error.message, undo, "Undo"); }
         reasons.push(error.message);
       }
     }
     await shown();
-    say(reasons.length ? "The move was not undone completely. " + reasons[0] : "The move was undone.");
+    showMessage(reasons.length ? "The move was not undone completely. " + reasons[0] : "The move was undone.");
   }
 
   // Selection.
 
   function select(id, isSelected, isRange) {
     const all = rows(), from = all.findIndex((row) => row.dataset.id === anchor), to = all.findIndex((row) => row.dataset.id === id);
-    if (isRange && anchor && from < 0) { settle(); return say("The start of the range is too far away. Select the range in parts."); }
+    if (isRange && anchor && from < 0) { updateRows(); return showMessage("The start of the range is too far away. Select the range in parts."); }
     const range = isRange && from >= 0 ? all.slice(Math.min(from, to), Math.max(from, to) + 1) : [find(id)];
     for (const row of range.filter(Boolean)) if (isSelected) selected.add(row.dataset.id); else selected.delete(row.dataset.id);
     anchor = id;
-    settle();
+    updateRows();
   }
 
   list.addEventListener("click", (event) => {
@@ -296,7 +297,7 @@
   const all = $("#all");
   if (all) all.addEventListener("change", () => {
     if (all.checked) for (const row of rows()) selected.add(row.dataset.id); else selected.clear();
-    settle();
+    updateRows();
   });
 
   // Details.
@@ -314,7 +315,7 @@
     opened = id;
     const response = await fetch("/parts?limit=1&session=" + id + (items ? "&items=" + items : ""));
     const parts = await response.json();
-    if (!response.ok) { opened = null; return say(parts.detail); }
+    if (!response.ok) { opened = null; return showMessage(parts.detail); }
     showDetail(parts.detail);
     if (!dialog.open) dialog.showModal();
     if (items) opened = null;
@@ -341,20 +342,20 @@
     if (step && event.altKey) {
       event.preventDefault();
       const other = around[at + step];
-      const place = step === -Infinity ? { to: "front" } : step === Infinity ? { to: "end" }
+      const destination = step === -Infinity ? { to: "front" } : step === Infinity ? { to: "end" }
         : other && (step < 0 ? { before: other.dataset.id } : { after: other.dataset.id });
-      if (canWrite && place) { current = id; await move([id], place, order); }
+      if (canWrite && destination) { current = id; await move([id], destination, order); }
     } else if (step) {
       event.preventDefault();
       if (Math.abs(step) === Infinity && isWindowed) {
         goal = step > 0 ? total - 1 : 0;
         list.scrollTop = step > 0 ? list.scrollHeight : 0;
         follow();
-        return settle();
+        return updateRows();
       }
       const other = around[Math.min(around.length - 1, Math.max(0, at + step))];
       current = other.dataset.id;
-      if (event.shiftKey) { if (!anchor) anchor = id; const kept = anchor; select(current, true, true); anchor = kept; } else settle();
+      if (event.shiftKey) { if (!anchor) anchor = id; const kept = anchor; select(current, true, true); anchor = kept; } else updateRows();
       other.focus();
       other.scrollIntoView({ block: "nearest" });
     } else if (event.key === " ") { event.preventDefault(); select(id, !selected.has(id), event.shiftKey); }
@@ -362,7 +363,7 @@
     else if ((event.ctrlKey || event.metaKey) && event.key === "a") {
       event.preventDefault();
       for (const each of around) selected.add(each.dataset.id);
-      settle();
+      updateRows();
     } else if ((event.ctrlKey || event.metaKey) && event.key === "z") { event.preventDefault(); undo(); }
     else if (canWrite && verbs[event.key] && !event.ctrlKey && !event.metaKey && !event.altKey) operate(verbs[event.key], selected.has(id) ? selected : [id]);
   });
@@ -374,40 +375,40 @@
     if (!handle || !canWrite || event.button) return;
     event.preventDefault();
     const ids = selected.has(row.dataset.id) ? [...selected] : [row.dataset.id];
-    drag = { ids, order, line: document.createElement("div"), place: null, y: event.clientY, follows: false };
+    drag = { ids, order, line: document.createElement("div"), destination: null, y: event.clientY, follows: false };
     drag.line.className = "drop";
     list.append(drag.line);
     list.setPointerCapture(event.pointerId);
-    settle();
+    updateRows();
     requestAnimationFrame(hover);
   });
   list.addEventListener("pointermove", (event) => { if (drag) { drag.y = event.clientY; aim(); } });
   function hover() { if (drag) { aim(); requestAnimationFrame(hover); } }
-  // Shows where the session would land, and scrolls while the pointer is near an edge.
+  // Shows the new position of the dragged sessions, and scrolls while the pointer is near an edge.
   function aim() {
     const bounds = list.getBoundingClientRect(), y = drag.y;
     if (y < bounds.top + 40) list.scrollTop -= 12;
     if (y > bounds.bottom - 40) list.scrollTop += 12;
     const target = rows().find((row) => { const box = row.getBoundingClientRect(); return y >= box.top && y < box.bottom; });
-    drag.place = null;
+    drag.destination = null;
     drag.line.hidden = !target || drag.ids.includes(target.dataset.id);
     if (drag.line.hidden) return;
     const box = target.getBoundingClientRect(), isBefore = y < box.top + box.height / 2;
-    drag.place = isBefore ? { before: target.dataset.id } : { after: target.dataset.id };
+    drag.destination = isBefore ? { before: target.dataset.id } : { after: target.dataset.id };
     drag.line.style.top = (isBefore ? box.top : box.bottom) - bounds.top + list.scrollTop + "px";
   }
   function drop(isDone) {
     if (!drag) return;
-    const { ids, place, order: seen, line } = drag;
+    const { ids, destination, order: seen, line } = drag;
     drag = null;
     line.remove();
-    settle();
-    if (isDone && place) move(ids, place, seen); else if (isStale) refreshSoon(0);
+    updateRows();
+    if (isDone && destination) move(ids, destination, seen); else if (isStale) refreshSoon(0);
   }
   for (const name of ["pointerup", "pointercancel"]) list.addEventListener(name, () => drop(name === "pointerup"));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") drop(false); });
 
-  // Events. The browser reconnects with the last ID, so no event is missed.
+  // Events. The browser reconnects with the ID of the last event, so no event is missed.
 
   let source;
   function listen() {
@@ -448,7 +449,7 @@
       samples = [...(found.last < lastSample ? [] : samples), ...found.samples].slice(-300);
       lastSample = found.last;
       draw();
-    } catch { /* The stream of events reports a lost connection. */ }
+    } catch { /* The event stream reports a lost connection. */ }
   }
 
   function draw() {
@@ -480,14 +481,14 @@
     $("#graph").replaceChildren(scale, svg, legend);
   }
 
-  // A browser allows few connections to a server, so a hidden page has none. It gets the missed events later.
+  // A browser allows only a few connections to a server, so a hidden page closes its event stream. Once visible, the page gets the missed events.
   document.addEventListener("visibilitychange", () => { if (source) source.close(); listen(); if (!document.hidden) { refreshSoon(0); plot(); } });
-  addEventListener("resize", () => { settle(); follow(); });
+  addEventListener("resize", () => { updateRows(); follow(); });
   for (const row of rows()) markup.set(row, row.outerHTML);
   if (isWindowed && Number(($("ul", list) || list).dataset.start) > 0) history.replaceState(null, "", "/");
   const section = $("#detail");
   if (section) { const id = new URLSearchParams(location.search).get("session"); section.remove(); if (id) openDetail(id); }
-  settle();
+  updateRows();
   if (start > 0 && isWindowed) list.scrollTop = start * height();
   refreshSoon(0);
   listen();

@@ -10,18 +10,18 @@ import TransferKit
     import Darwin
 #endif
 
-/// The access of a client to the queue. A client with the access `write` can also read.
+/// A client's access to the queue. A client with the access `write` can also read.
 enum Access: Sendable {
     case read
     case write
 }
 
-/// The two tokens of a storage folder: one for full access, one for reading.
+/// The two tokens of a web server: one for full access, one for reading.
 struct AccessTokens: Sendable {
-    /// The names of the token files in the storage folder.
+    /// The names of the token files.
     static let (fileName, readFileName) = ("web.token", "web-read.token")
     /// The maximum size of a token file, in bytes.
-    private static let limit = 4_096
+    private static let maximumSize = 4_096
 
     /// The token for full access.
     let token: String
@@ -46,7 +46,7 @@ struct AccessTokens: Sendable {
     private static func load(_ path: FilePath) throws(WebServerError) -> String {
         do {
             if !FileManager.default.fileExists(atPath: path.string) { try create(path) }
-            let text = String(decoding: try PrivateFile.read(path, as: "token file", limit: limit), as: UTF8.self)
+            let text = String(decoding: try PrivateFile.read(path, as: "token file", limit: maximumSize), as: UTF8.self)
                 .trimmingCharacters(in: .whitespacesAndNewlines)
             guard text.utf8.count >= 32 else {
                 throw WebServerError("The token in \(path) is shorter than 32 characters. Remove the file to create a new token.")
@@ -90,10 +90,11 @@ struct AccessTokens: Sendable {
         return [Access.write, .read].first { digest == SHA256.hash(data: Data(self.cookie(for: $0).utf8)) }
     }
 
-    /// The value of the cookie for an access. The value is derived from the token. So it stays valid after a restart, and does not reveal the token.
+    /// The value of the cookie for a client with this access. The value is derived from the token, so it stays valid after a restart, and does
+    /// not reveal the token.
     func cookie(for access: Access) -> String { derived("cookie", for: access) }
 
-    /// The value that the forms of the page contain. Other sites can't know the value.
+    /// The hidden value in the forms of the page. Other sites can't know this value, so they can't forge a form.
     func formToken(for access: Access) -> String { derived("form", for: access) }
 
     private func derived(_ purpose: String, for access: Access) -> String {

@@ -2,12 +2,12 @@ import Crypto
 import Foundation
 import Locking
 
-/// Decides which requests the server accepts, and what access they have.
+/// Decides which requests the server accepts, and what access their clients have.
 final class Admission: Sendable {
-    /// The access of a client, and how the client proved it.
+    /// The access of a client, and how the client authenticated.
     struct Client: Sendable {
         let access: Access
-        /// Whether a browser sent the proof automatically, so that a page of another site could have caused the request.
+        /// Whether a browser sent the cookie automatically, so that a page of another site could have caused the request.
         let usesCookie: Bool
     }
 
@@ -15,7 +15,7 @@ final class Admission: Sendable {
     private let requestGuard: RequestGuard
     /// Separate limits for clients with a valid token and for all other clients, so that the other clients can't use up the limit of the
     /// clients with a token.
-    private let (clients, strangers): (RequestRate, RequestRate)
+    private let (tokenClients, otherClients): (RequestRate, RequestRate)
     private let isReadOnly: Bool
     private let isSecure: Bool
     private let port = Locked(0)
@@ -26,8 +26,8 @@ final class Admission: Sendable {
         isSecure = options.certificate != nil
         requestGuard = RequestGuard(names: options.hostNames + [options.address], isSecure: isSecure)
         let limits = options.limits
-        clients = RequestRate(burst: limits.requestBurst, perSecond: limits.requestsPerSecond)
-        strangers = RequestRate(burst: limits.requestBurst / 4, perSecond: limits.requestsPerSecond / 4)
+        tokenClients = RequestRate(burst: limits.requestBurst, perSecond: limits.requestsPerSecond)
+        otherClients = RequestRate(burst: limits.requestBurst / 4, perSecond: limits.requestsPerSecond / 4)
     }
 
     /// Sets the port of the running server, which ``cookieName`` contains.
@@ -37,13 +37,14 @@ final class Admission: Sendable {
     /// machine could replace the cookie.
     var cookieName: String { "\(isSecure ? "__Host-" : "")transferq-\(port.withLock { $0 })" }
 
-    /// Checks the rate of requests, the host and the origin of a request, and finds its client.
+    /// Checks the rate of all requests, and the host and the origin of this request, and finds its client.
     ///
     /// - Returns: The client that sent the request; nil without a valid token or cookie.
-    /// - Throws: A ``Problem`` if the server receives too many requests, or a page of another site may have caused the request.
+    /// - Throws: A ``Problem`` if the server receives too many requests, if the host is not acceptable, or if a page of another site may have
+    ///   caused the request.
     func admit(_ request: WebRequest) throws(Problem) -> Client? {
         let client = client(of: request)
-        guard (client == nil ? strangers : clients).admit() else {
+        guard (client == nil ? otherClients : tokenClients).admit() else {
             var problem = Problem(429, "tooManyRequests", "The server receives too many requests. Try again later.")
             problem.headers = [(name: "Retry-After", value: "1")]
             throw problem

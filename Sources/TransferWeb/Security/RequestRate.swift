@@ -12,7 +12,7 @@ final class RequestRate: Sendable {
         state = Locked((available: burst, time: .now))
     }
 
-    /// Counts a request. Returns whether the limit allows it.
+    /// Returns whether the limit allows another request. If so, the request counts towards the limit.
     func admit() -> Bool {
         let now = ContinuousClock.now
         return state.withLock { state in

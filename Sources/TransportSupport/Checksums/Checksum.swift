@@ -34,7 +34,7 @@ package struct Checksum: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// Parses hexadecimal digits; nil if their number does not match the algorithm, or if a character is not a digit.
+    /// Parses hexadecimal digits; nil if their number does not match the algorithm, or if a character is not a hexadecimal digit.
     package init?(_ algorithm: ChecksumAlgorithm, digits: Substring) {
         let values = digits.utf8.count == 2 * algorithm.byteCount ? digits.compactMap(\.hexDigitValue) : []
         guard values.count == 2 * algorithm.byteCount else { return nil }

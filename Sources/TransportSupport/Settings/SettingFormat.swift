@@ -93,11 +93,11 @@ extension SettingFormat<[String]> {
         Self("a list, separated by commas", parse: { $0.words }, text: { $0.joined(separator: ",") })
     }
 
-    /// A list with one entry per line and at least one entry. Ignores empty lines.
+    /// A list with one element per line, and at least one element. Ignores empty lines.
     ///
     /// - Parameters:
     ///   - expected: The text after "write" in an error.
-    ///   - isValid: Checks an entry.
+    ///   - isValid: Checks an element.
     package static func lines(_ expected: String, where isValid: @escaping @Sendable (String) -> Bool = { _ in true }) -> Self {
         Self(expected) { text in
             let lines = text.split(whereSeparator: \.isNewline).map(String.init)
@@ -117,6 +117,6 @@ extension SettingFormat where Value: RawRepresentable<String> & CaseIterable & S
 }
 
 extension String {
-    /// The parts of a list that is separated by commas or white space.
+    /// The elements of a list that is separated by commas or white space.
     package var words: [String] { split(whereSeparator: { $0 == "," || $0.isWhitespace }).map(String.init) }
 }

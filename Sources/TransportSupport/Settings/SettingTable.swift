@@ -28,7 +28,7 @@ package struct SettingTable<Options: Sendable>: Sendable {
 
     /// Reads the settings of an endpoint and of a session. The session's settings take precedence.
     ///
-    /// - Throws: A ``TransferError`` for the first invalid setting. Reads the settings in alphabetical order, those of the endpoint first.
+    /// - Throws: A ``TransferError`` for the first invalid setting. Reads the endpoint's settings first, then the session's, in alphabetical order.
     ///   For an unknown name, the error suggests the nearest names or lists the valid ones.
     package func read(_ endpoint: [String: String], session: [String: String] = [:]) throws(TransferError) -> Options {
         var options = standard

@@ -7,7 +7,7 @@ package final class Latch: Sendable {
 
     private struct State {
         var isOpen = false
-        var waiting: [ObjectIdentifier: Once<Void>] = [:]
+        var waiting: [ObjectIdentifier: SingleResult<Void>] = [:]
     }
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
@@ -27,7 +27,7 @@ package final class Latch: Sendable {
     ///
     /// - Throws: `CancellationError` if the task is cancelled first.
     package func wait() async throws {
-        let opening = Once<Void>()
+        let opening = SingleResult<Void>()
         let mustWait = state.withLock { state in
             guard !state.isOpen else { return false }
             state.waiting[ObjectIdentifier(opening)] = opening

@@ -20,7 +20,7 @@ public enum MemoryFault: Hashable, Sendable {
 
 /// The pending faults. Each attempt or listing removes the first fault that matches its remote name from the list, and simulates it.
 public final class MemoryFaultList: Sendable {
-    private let entries = Locked<[(fault: MemoryFault, path: String?)]>([])
+    private let pending = Locked<[(fault: MemoryFault, path: String?)]>([])
 
     init() {}
 
@@ -31,17 +31,17 @@ public final class MemoryFaultList: Sendable {
     ///   - path: The remote name of the file, or nil for any file.
     ///   - times: The number of affected attempts.
     public func append(_ fault: MemoryFault, for path: String? = nil, times: Int = 1) {
-        entries.withLock { $0.append(contentsOf: repeatElement((fault: fault, path: path), count: times)) }
+        pending.withLock { $0.append(contentsOf: repeatElement((fault: fault, path: path), count: times)) }
     }
 
     /// Whether no fault is pending.
-    public var isEmpty: Bool { entries.withLock { $0.isEmpty } }
+    public var isEmpty: Bool { pending.withLock { $0.isEmpty } }
 
     /// Removes and returns the first fault that applies to a remote name.
     func take(for path: RemotePath) -> MemoryFault? {
-        entries.withLock { entries in
-            guard let index = entries.firstIndex(where: { $0.path == nil || $0.path == path.description }) else { return nil }
-            return entries.remove(at: index).fault
+        pending.withLock { pending in
+            guard let index = pending.firstIndex(where: { $0.path == nil || $0.path == path.description }) else { return nil }
+            return pending.remove(at: index).fault
         }
     }
 }

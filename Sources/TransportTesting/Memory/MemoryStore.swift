@@ -31,7 +31,7 @@ struct MemoryStore: Sendable {
     private(set) var uploads: [String: Upload] = [:]
     /// The IDs of all uploads in the order of their creation.
     private var order: [String] = []
-    /// The IDs of the uploads of each name, in the order of their creation.
+    /// The IDs of the uploads with each name, in the order of their creation.
     private var idsByPath: [String: [String]] = [:]
 
     mutating func create(at address: String, _ path: RemotePath) -> String {
@@ -50,7 +50,7 @@ struct MemoryStore: Sendable {
         uploads[id]?.isComplete = true
     }
 
-    /// Removes an upload unless it is complete, because complete content belongs to the receiver.
+    /// Removes an upload unless the upload is complete, because complete content belongs to the receiver.
     mutating func discard(_ id: String) {
         if uploads[id]?.isComplete == false { uploads[id] = nil }
     }
@@ -72,7 +72,7 @@ struct MemoryStore: Sendable {
         return latest(path, at: nil, where: \.isComplete).map { RemoteFile(content: $0.content, version: "upload") }
     }
 
-    /// Returns the entries of a folder for downloads, by name; nil if there is no such folder.
+    /// Returns the entries of a folder for downloads, sorted by name; nil if there is no such folder.
     func entries(of folder: String, resolvesLinks: Bool) -> [RemoteEntry]? {
         var kinds: [String: RemoteEntry.Kind] = [:]
         let uploaded = completePaths.map(\.description)
@@ -98,7 +98,7 @@ struct MemoryStore: Sendable {
         uploads[id].map { Int64($0.content.count) }
     }
 
-    /// Returns the latest matching upload of a name.
+    /// Returns the latest matching upload with a name.
     func latest(_ path: String, at address: String?, where fits: (Upload) -> Bool = { _ in true }) -> Upload? {
         for id in (idsByPath[path] ?? []).reversed() {
             guard let upload = uploads[id], address == nil || upload.address == address else { continue }

@@ -31,7 +31,7 @@ extension MemoryTransport: FormUploading {
 
     /// Receives a form. Like the form handler of a web server, keeps nothing of an incomplete form.
     ///
-    /// The positions of gates and cuts count the bytes of all files, one after the other.
+    /// The positions of gates and cuts are byte positions in the sequence of all files of the form.
     func send(
         _ form: UploadForm, _ attempt: FileAttempt, _ index: Int, _ reporter: AttemptReporter, _ fault: MemoryFault?
     ) async throws -> TransferReceipt {

@@ -17,7 +17,7 @@ extension MemoryTransport: FolderListing {
 
     /// Lists a folder for downloads, sorted by name, in groups of a hundred entries.
     ///
-    /// A gate at byte 0 of the folder's name stops the listing before the first entry.
+    /// A gate for the folder's name, at byte 0, stops the listing before the first entry.
     ///
     /// - Throws: A ``/TransferCore/TransferError`` for scripted faults, a missing folder, a refusing host, or a rejected credential;
     ///   `CancellationError`; errors of the receiver.

@@ -16,8 +16,8 @@ extension MemoryTransport {
     ///
     /// - Parameters:
     ///   - path: The remote name.
-    ///   - position: The position in the file at which attempts stop. By then, the bytes before this position have arrived, and a due checkpoint is
-    ///     saved. If the position is the file's size, attempts stop before they complete the file.
+    ///   - position: The position in the file at which attempts stop. By then, the bytes before this position have arrived, and any due checkpoint
+    ///     is saved. If the position is the file's size, attempts stop before they complete the file.
     public func gate(_ path: String, atByte position: Int64 = 0) -> MemoryGate {
         let gate = MemoryGate(path: path, position: position)
         state.withLock { $0.gates.append(gate) }

@@ -19,7 +19,7 @@ import TransportSupport
 ///
 /// All methods can be called from any thread, even during attempts.
 public final class MemoryTransport: Transport {
-    /// The transport's name in endpoints.
+    /// The transport's ID in endpoints.
     public let id: TransportID
 
     /// The faults of future attempts.
@@ -155,7 +155,7 @@ public final class MemoryTransport: Transport {
         return TransferReceipt(bytes: position, remoteURL: attempt.endpoint.address + path)
     }
 
-    /// Finds the upload of the checkpoint, or creates an upload and saves its ID before its first byte.
+    /// Finds the upload of the checkpoint. Without a checkpoint, creates an upload, and saves the upload's ID before its first byte arrives.
     private func findOrCreateUpload(_ attempt: FileAttempt, _ source: UploadSource, _ reporter: AttemptReporter) async throws -> String {
         let upload: String
         let position: Int64

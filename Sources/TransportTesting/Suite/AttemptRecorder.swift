@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Stores the reports of an attempt. Can limit the number of bytes that the attempt may move, so that the attempt waits at this number.
+/// Stores the reports of an attempt. Can limit the number of bytes that the attempt may move; after this number, the attempt waits.
 final class AttemptRecorder: Sendable {
     struct Progress: Sendable {
         let sent: Int64
@@ -16,8 +16,8 @@ final class AttemptRecorder: Sendable {
         var allowance: Int?
     }
 
-    /// Opens when the attempt has used up its allowance and requests more. A check that waits for the latch also opens it when the attempt
-    /// ends.
+    /// Opens when the attempt has used up its allowance and requests more. ``RunningAttempt`` also opens this latch when the attempt ends, if a
+    /// check waits for the latch.
     let exhausted = Latch()
     private let state: Locked<State>
     private let onSave: @Sendable (Checkpoint) async throws -> Void

@@ -32,7 +32,7 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
     /// A remote file that changed since its checkpoint causes an error of class resumeLost.
     case changedFileIsNotResumed = "A remote file that changed since its checkpoint causes an error of class resumeLost"
     /// A missing part file causes an error of class resumeLost.
-    case lostPartIsNotResumed = "A missing part file causes an error of class resumeLost"
+    case lostPartFileIsNotResumed = "A missing part file causes an error of class resumeLost"
     // Progress
     /// Progress never decreases in a download.
     case progressNeverDecreases = "Progress never decreases in a download"
@@ -44,9 +44,9 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
     case cancelledAttemptEnds = "A cancelled download ends and throws a CancellationError"
     // The existing file
     /// An existing file is not replaced by default.
-    case nothingIsReplacedUnasked = "An existing file is not replaced by default"
+    case existingFileIsKeptByDefault = "An existing file is not replaced by default"
     /// An existing file is replaced if the policy requires it.
-    case replacesWhenAsked = "An existing file is replaced if the policy requires it"
+    case replacesIfConfigured = "An existing file is replaced if the policy requires it"
     /// Nothing is written outside of the folder, even with links in the path.
     case staysInFolder = "Nothing is written outside of the folder, even with links in the path"
     // The endpoint
@@ -60,7 +60,7 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
     ///
     /// - Parameters:
     ///   - fixture: Connects the check to a server.
-    ///   - deadline: The time after which an attempt counts as hung. It is not a performance threshold.
+    ///   - deadline: The time after which the suite considers an attempt hung; not a performance threshold.
     /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some DownloadingFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
@@ -77,13 +77,13 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
         case .resumesAfterCancellation: try await check.downloadResumesAfterCancellation()
         case .checkpointIsAccurate: try await check.downloadCheckpointIsAccurate()
         case .changedFileIsNotResumed: try await check.changedFileIsNotResumed()
-        case .lostPartIsNotResumed: try await check.lostPartIsNotResumed()
+        case .lostPartFileIsNotResumed: try await check.lostPartFileIsNotResumed()
         case .progressNeverDecreases: try await check.downloadProgressNeverDecreases()
         case .progressEndsAtSize: try await check.downloadProgressEndsAtSize()
         case .rateLimitIsRespected: try await check.downloadRateLimitIsRespected()
         case .cancelledAttemptEnds: try await check.downloadCancellationEnds()
-        case .nothingIsReplacedUnasked: try await check.nothingIsReplacedUnasked()
-        case .replacesWhenAsked: try await check.replacesWhenAsked()
+        case .existingFileIsKeptByDefault: try await check.existingFileIsKeptByDefault()
+        case .replacesIfConfigured: try await check.replacesIfConfigured()
         case .staysInFolder: try await check.staysInFolder()
         case .refusedConnectionIsUnreachable: try await check.refusedDownloadIsUnreachable()
         }

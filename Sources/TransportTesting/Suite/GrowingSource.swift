@@ -3,7 +3,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// A growing source for tests. Its file is complete on disk, but the source reports growth like a producer that waits for confirmations.
+/// A growing source for tests. The source's file is complete on disk, but the source reports growth like a producer that waits for confirmations.
 final class GrowingSource: Sendable {
     /// The maximum number of unconfirmed bytes that the producer provides, unless the transport waits for the whole source
     /// (``SourceGrowth/waitUntilComplete()``).
@@ -12,11 +12,11 @@ final class GrowingSource: Sendable {
     let source: UploadSource
     let content: Data
     private let growth: SourceGrowth
-    /// The state after the last produced byte.
+    /// The state that the source reports after the last produced byte.
     private let end: SourceGrowth.Extent
     /// The number of bytes that the producer provides in total.
     private let produced: Int64
-    /// Opens when a transport needs no more of the produced bytes: it has confirmed all of them, or it waits for the whole source.
+    /// Opens when the transport has confirmed all produced bytes, or waits for the whole source.
     let isExhausted = Latch()
 
     /// - Parameters:

@@ -33,7 +33,7 @@ public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConverti
     ///
     /// - Parameters:
     ///   - fixture: Connects the check to a server.
-    ///   - deadline: The time after which a listing counts as hung. It is not a performance threshold.
+    ///   - deadline: The time after which the suite considers a listing hung; not a performance threshold.
     /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some ListingFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }

@@ -62,7 +62,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let inaccurate = Locked<(claimed: Int64, stored: Int)?>(nil)
             let recorder = AttemptRecorder { checkpoint in
                 guard !download.has(checkpoint.confirmed, inSegments: fixture.options.segmentsPerFile > 1) else { return }
-                inaccurate.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: download.part?.count ?? 0) }
+                inaccurate.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: download.partialContent?.count ?? 0) }
             }
             if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
             do {
@@ -82,11 +82,13 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let (download, checkpoint) = try await halfReceived()
         let other = Self.content(Self.largeSize, seed: 99)
         try await fixture.provide(other, as: download.path)
-        try await expect(.resumeLost, "When the file changed before it was resumed") { try await receive(download, from: checkpoint) }
+        try await expect(.resumeLost, "When the file changed before the download was resumed") {
+            try await receive(download, from: checkpoint)
+        }
         try require(download.received == nil, "When the file changed, a file with the final name exists nevertheless.")
     }
 
-    func lostPartIsNotResumed() async throws {
+    func lostPartFileIsNotResumed() async throws {
         let (download, checkpoint) = try await halfReceived()
         try FileManager.default.removeItem(atPath: download.destination.partPath.string)
         try await expect(.resumeLost, "When the part file was removed") { try await receive(download, from: checkpoint) }
@@ -101,7 +103,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         attempt.task.cancel()
         _ = try? await attempt.value(within: deadline, of: self)
         if let checkpoint = recorder.checkpoints.last, checkpoint.confirmed > 0 { return (download, checkpoint) }
-        // A cancelled attempt may end without a checkpoint of its received bytes. An attempt whose connection broke must save one.
+        // A cancelled attempt may end without a checkpoint for its received bytes. An attempt whose connection broke must save one.
         let other = try await makeDownload(Self.largeSize)
         let second = AttemptRecorder()
         try await fixture.cut(afterBytes: 2_000_000)
@@ -150,7 +152,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let attempt = start(download, recorder)
             try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
             // With several segments, the part file has gaps, so its size is not the number of received bytes.
-            let size = fixture.options.segmentsPerFile > 1 ? 0 : Int64(download.part?.count ?? 0)
+            let size = fixture.options.segmentsPerFile > 1 ? 0 : Int64(download.partialContent?.count ?? 0)
             let received = max(size, recorder.progress.map(\.sent).max() ?? 0)
             try require(received <= allowed, "\(received) bytes were received, but only \(allowed) were allowed.")
             recorder.allowAll()

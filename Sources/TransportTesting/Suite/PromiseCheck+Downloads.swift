@@ -8,16 +8,17 @@ struct Download: Sendable {
     let destination: DownloadDestination
     let content: Data
 
+    /// The content of the final file; nil if there is no such file.
     var received: Data? { Self.content(destination.path) }
     /// The received content: the content of the part file, or of the final file if the transport has renamed the part file.
-    var part: Data? { Self.content(destination.partPath) ?? received }
+    var partialContent: Data? { Self.content(destination.partPath) ?? received }
 
     /// Whether this machine has at least `count` correct bytes: at the start of the file, or anywhere in the file if the download has several
     /// segments.
     func has(_ count: Int64, inSegments: Bool) -> Bool {
-        let part = part ?? Data()
-        guard inSegments else { return count <= part.count && part.prefix(Int(count)) == content.prefix(Int(count)) }
-        return count <= zip(part, content).count { $0 == $1 }
+        let partialContent = partialContent ?? Data()
+        guard inSegments else { return count <= partialContent.count && partialContent.prefix(Int(count)) == content.prefix(Int(count)) }
+        return count <= zip(partialContent, content).count { $0 == $1 }
     }
 
     func replacing(_ overwrite: OverwritePolicy) -> Download {
@@ -122,7 +123,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
 
     // MARK: The existing file
 
-    func nothingIsReplacedUnasked() async throws {
+    func existingFileIsKeptByDefault() async throws {
         let mine = Data("mine".utf8)
         let download = try await makeDownload(Self.largeSize)
         try mine.write(to: URL(filePath: download.destination.path.string))
@@ -139,7 +140,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try require(late.received == mine, "The file that appeared during the attempt was replaced.")
     }
 
-    func replacesWhenAsked() async throws {
+    func replacesIfConfigured() async throws {
         let download = try await makeDownload(100_000).replacing(.always)
         try Data("mine".utf8).write(to: URL(filePath: download.destination.path.string))
         try await receive(download)
@@ -174,6 +175,6 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     func refusedDownloadIsUnreachable() async throws {
         let download = try await makeDownload(1000)
         try await expect(.unreachable, "When the connection was refused") { try await receive(download, at: fixture.unreachableEndpoint) }
-        try require(download.part == nil, "When the connection was refused, a file was created.")
+        try require(download.partialContent == nil, "When the connection was refused, a file was created.")
     }
 }

@@ -56,8 +56,8 @@ extension PromiseCheck {
     /// - Parameter secrets: The secrets; nil for the secrets of the fixture.
     private func requireNoSecret(in text: String, _ holder: String, _ secrets: [String]? = nil) throws {
         for secret in secrets ?? fixture.secrets where !secret.isEmpty {
-            // In HTTP basic authentication, a user name precedes the secret, and its length determines the base64 text of the secret. Three
-            // shifts cover all cases.
+            // In HTTP basic authentication, a user name precedes the secret. The length of the user name determines the base64 text of the
+            // secret; three shifts cover all cases.
             let encoded = (0..<3).map { shift in
                 let padded = Data(repeating: 0x3A, count: shift) + Data(secret.utf8)
                 return String(padded.base64EncodedString().dropFirst(4).dropLast(4))

@@ -65,7 +65,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         let (arrived, released) = (Latch(), Latch())
         let running = try start(folder) { _ in
             arrived.open()
-            // Waits until the task is cancelled.
+            // Throws an error, because the task is cancelled before the latch opens.
             try await released.wait()
         }
         try await running.waitUntilReached(arrived, within: deadline, of: self)
@@ -95,7 +95,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         try await fixture.provide(Self.content(size, seed: 1), as: try makePath(name))
     }
 
-    /// Returns the entries of a folder, without `.` and `..`.
+    /// Lists a folder, and returns its entries without `.` and `..`.
     private func entries(of folder: String) async throws -> [RemoteEntry] {
         let listed = Locked<[RemoteEntry]>([])
         try await list(folder) { entries in listed.withLock { $0 += entries } }

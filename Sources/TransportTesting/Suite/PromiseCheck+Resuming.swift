@@ -13,13 +13,14 @@ extension PromiseCheck {
             do {
                 _ = try await failure("When the connection broke after \(cut) bytes") { try await send(source, as: path, recorder) }
             } catch is PromiseViolation where cut == Self.largeSize {
-                // All bytes arrived. A transport may query the other end and find the file complete.
+                // All bytes arrived. A transport may query the other end, find the file complete, and return a receipt.
                 try await requireArrived(content, as: path, "After the response was lost")
                 continue
             }
             // A server that has all bytes may consider the file complete.
             try await requireInterrupted(
-                recorder, path, "After the connection broke at \(cut) bytes", wasBegun: cut > 1, mayBeComplete: cut == Self.largeSize)
+                recorder, path, "After the connection broke at \(cut) bytes", mustHaveCheckpoint: cut > 1,
+                mayBeComplete: cut == Self.largeSize)
             try await resume(source, content, as: path, after: recorder, "After the connection broke at \(cut) bytes")
         }
     }
@@ -41,14 +42,15 @@ extension PromiseCheck {
     /// Checks the state after an interrupted attempt.
     ///
     /// - Parameters:
-    ///   - wasBegun: Whether the upload has certainly begun. After one byte, the transport may not have saved a checkpoint yet.
+    ///   - mustHaveCheckpoint: Whether the attempt must have saved a checkpoint, if uploads resume. After one byte, the attempt may not
+    ///     have saved a checkpoint yet.
     ///   - mayBeComplete: Whether the other end may have the whole file.
     private func requireInterrupted(
-        _ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, wasBegun: Bool = true, mayBeComplete: Bool
+        _ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, mustHaveCheckpoint: Bool = true, mayBeComplete: Bool
     ) async throws {
         switch fixture.resumption {
         case .fromCheckpoint:
-            guard wasBegun else { return }
+            guard mustHaveCheckpoint else { return }
             try require(!recorder.checkpoints.isEmpty, "\(situation), there is no checkpoint to resume from.")
         case .fromStart:
             let claimed = max(recorder.checkpoints.map(\.confirmed).max() ?? 0, recorder.progress.map(\.confirmed).max() ?? 0)

@@ -23,7 +23,7 @@ extension PromiseCheck {
             _ = try await failure("When the connection broke") { try await send(source, as: path, recorder) }
             let before = try await fixture.storedSize(of: path)
             try change.apply(to: source)
-            try await expect(.sourceChanged, "When the source \(change) before it was resumed") {
+            try await expect(.sourceChanged, "When the source \(change) before the upload was resumed") {
                 try await send(source, as: path, from: recorder.checkpoints.last)
             }
             let after = try await fixture.storedSize(of: path)
@@ -52,7 +52,7 @@ extension PromiseCheck {
     }
 }
 
-/// A change of a source after the queue recorded its identity.
+/// A change to a source after the queue recorded the source's identity.
 enum SourceChange: String, CaseIterable, CustomStringConvertible {
     case grew = "grew"
     case shrank = "shrank"

@@ -8,7 +8,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
     /// The promise, as a sentence.
     let promise: String
     let fixture: Fixture
-    /// The time after which an attempt counts as hung.
+    /// The time after which the check considers an attempt hung.
     let deadline: Duration
 
     /// A file size that exceeds any buffer of a transport, so that tests can stop an attempt half-way.

@@ -61,7 +61,7 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     ///
     /// - Parameters:
     ///   - fixture: Connects the check to a server.
-    ///   - deadline: The time after which an attempt counts as hung; not a performance threshold.
+    ///   - deadline: The time after which the suite considers an attempt hung; not a performance threshold.
     /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }

@@ -2,7 +2,7 @@
 public enum UploadResumption: Hashable, Sendable {
     /// The upload resumes from its last checkpoint. An interrupted attempt that sent more than one byte has saved a checkpoint.
     case fromCheckpoint
-    /// The upload restarts cleanly. No checkpoint covers bytes, no bytes are reported as confirmed before the end, and the other end never considers
-    /// interrupted content complete. Intended for servers that support only complete files.
+    /// The upload restarts from byte 0. No checkpoint covers bytes, no bytes are reported as confirmed before the end, and the other end never
+    /// considers interrupted content complete. Intended for servers that support only complete files.
     case fromStart
 }

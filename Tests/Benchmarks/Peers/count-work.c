@@ -1,8 +1,8 @@
-// Counts the work of a program: a library for LD_PRELOAD (ld.so(8)). At the program's exit, writes lines of the form "name count" to the
-// file in WORK_COUNTS. Counts only what depends little on the speed of the machine.
+// A library for LD_PRELOAD (ld.so(8)) that counts the work of a program. At the program's exit, writes lines of the form "name count" to the file
+// that WORK_COUNTS names. Counts only operations whose number depends little on the speed of the machine.
 //
-// Swift's runtime calls `swift_task_enqueueGlobal_hook` each time a task moves to the cooperative pool (swift/Runtime/Concurrency.h). A
-// function with two pointers gets its arguments in the same registers in Swift and in C.
+// Swift's runtime calls `swift_task_enqueueGlobal_hook` each time a task moves to the cooperative pool (swift/Runtime/Concurrency.h). The hook can be
+// a C function, because Swift and C pass two pointers in the same registers.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>

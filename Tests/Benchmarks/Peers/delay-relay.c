@@ -1,7 +1,7 @@
 // Forwards loopback connections to another loopback port, with a delay, and optionally with a rate limit for each connection.
 //
 // Usage: delay-relay TARGET-PORT ONE-WAY-MILLISECONDS [BYTES-PER-SECOND]. Prints the port on which it listens. BYTES-PER-SECOND limits
-// only the bytes to the target. The relay delays each chunk of bytes separately, so many chunks can be in flight, as on a long-distance
+// only the bytes to the target. The relay delays each block of bytes separately, so many blocks can be in flight, as on a long-distance
 // connection.
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,20 +16,20 @@
 #include <time.h>
 #include <unistd.h>
 
-// At most chunk_size × chunk_count bytes (64 MiB) are in flight in one direction. This is more than the product of delay and rate on each
+// At most block_size × block_count bytes (64 MiB) are in flight in one direction. This is more than the product of delay and rate on each
 // measured path.
-enum { chunk_size = 64 * 1024, chunk_count = 1024 };
+enum { block_size = 64 * 1024, block_count = 1024 };
 
-struct chunk {
+struct block {
     int64_t due;
     ssize_t size;  // 0 if the sender closed its side
-    char bytes[chunk_size];
+    char bytes[block_size];
 };
 
 struct direction {
     int from, to;
     int64_t delay, rate;
-    struct chunk *chunks;
+    struct block *blocks;
     size_t head, filled;
     int is_broken;
     pthread_mutex_t mutex;
@@ -59,7 +59,7 @@ static void sleep_until(int64_t when) {
     }
 }
 
-/// Called when a thread of a pair of connections ends. The last of the four threads closes the connections.
+/// Called when one of the four threads of a pair of connections ends. The last of these threads closes the connections.
 static void leave(struct pair *pair) {
     pthread_mutex_lock(&pair->mutex);
     int users = --pair->users;
@@ -67,27 +67,27 @@ static void leave(struct pair *pair) {
     if (users > 0) return;
     close(pair->sockets[0]);
     close(pair->sockets[1]);
-    free(pair->there.chunks);
-    free(pair->back.chunks);
+    free(pair->there.blocks);
+    free(pair->back.blocks);
     free(pair);
 }
 
-/// Receives the bytes of one direction, and sets the time at which each chunk is due.
+/// Receives the bytes of one direction, and sets the time at which each block is due.
 static void *receive(void *context) {
     struct direction *direction = context;
     for (int is_over = 0; !is_over;) {
         pthread_mutex_lock(&direction->mutex);
-        while (direction->filled == chunk_count && !direction->is_broken) pthread_cond_wait(&direction->changed, &direction->mutex);
-        struct chunk *chunk = &direction->chunks[(direction->head + direction->filled) % chunk_count];
+        while (direction->filled == block_count && !direction->is_broken) pthread_cond_wait(&direction->changed, &direction->mutex);
+        struct block *block = &direction->blocks[(direction->head + direction->filled) % block_count];
         is_over = direction->is_broken;
         pthread_mutex_unlock(&direction->mutex);
         if (is_over) break;
-        chunk->size = recv(direction->from, chunk->bytes, chunk_size, 0);
-        if (chunk->size <= 0) {
-            chunk->size = 0;
+        block->size = recv(direction->from, block->bytes, block_size, 0);
+        if (block->size <= 0) {
+            block->size = 0;
             is_over = 1;
         }
-        chunk->due = now() + direction->delay;
+        block->due = now() + direction->delay;
         pthread_mutex_lock(&direction->mutex);
         direction->filled++;
         pthread_cond_signal(&direction->changed);
@@ -97,30 +97,30 @@ static void *receive(void *context) {
     return NULL;
 }
 
-/// Sends each chunk of one direction when it is due.
+/// Sends each block of one direction when it is due.
 static void *deliver(void *context) {
     struct direction *direction = context;
     int64_t free_at = 0;
     for (;;) {
         pthread_mutex_lock(&direction->mutex);
         while (direction->filled == 0) pthread_cond_wait(&direction->changed, &direction->mutex);
-        struct chunk *chunk = &direction->chunks[direction->head];
+        struct block *block = &direction->blocks[direction->head];
         pthread_mutex_unlock(&direction->mutex);
-        sleep_until(chunk->due > free_at ? chunk->due : free_at);
-        if (direction->rate > 0) free_at = (free_at > now() ? free_at : now()) + chunk->size * 1000000000 / direction->rate;
-        if (chunk->size == 0) {
+        sleep_until(block->due > free_at ? block->due : free_at);
+        if (direction->rate > 0) free_at = (free_at > now() ? free_at : now()) + block->size * 1000000000 / direction->rate;
+        if (block->size == 0) {
             shutdown(direction->to, SHUT_WR);
             break;
         }
         ssize_t sent = 0;
-        while (sent < chunk->size) {
-            ssize_t count = send(direction->to, chunk->bytes + sent, (size_t)(chunk->size - sent), MSG_NOSIGNAL);
+        while (sent < block->size) {
+            ssize_t count = send(direction->to, block->bytes + sent, (size_t)(block->size - sent), MSG_NOSIGNAL);
             if (count <= 0) break;
             sent += count;
         }
         pthread_mutex_lock(&direction->mutex);
-        direction->is_broken = sent < chunk->size;
-        direction->head = (direction->head + 1) % chunk_count;
+        direction->is_broken = sent < block->size;
+        direction->head = (direction->head + 1) % block_count;
         direction->filled--;
         pthread_cond_signal(&direction->changed);
         pthread_mutex_unlock(&direction->mutex);
@@ -138,9 +138,9 @@ static void begin(struct direction *direction, struct pair *pair, int from, int 
     direction->to = to;
     direction->delay = delay;
     direction->rate = direction_rate;
-    direction->chunks = malloc(sizeof(struct chunk) * chunk_count);
+    direction->blocks = malloc(sizeof(struct block) * block_count);
     direction->pair = pair;
-    if (direction->chunks == NULL) exit(1);
+    if (direction->blocks == NULL) exit(1);
     pthread_mutex_init(&direction->mutex, NULL);
     pthread_cond_init(&direction->changed, NULL);
     pthread_t thread;

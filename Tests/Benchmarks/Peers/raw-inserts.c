@@ -1,5 +1,5 @@
-// Inserts the rows of a queue's database into a new database with the same schema and settings, in one transaction. Its rate is an upper
-// bound for the rate of any queue that uses SQLite. Prints the duration of the inserts and the commit in seconds, and the number of rows.
+// Inserts the rows of a queue's database into a new database with the same schema and settings, in one transaction. The rate of these inserts is an
+// upper bound for the rate of any queue that uses SQLite. Prints the duration of the inserts and the commit in seconds, and the number of rows.
 //
 //   raw-inserts STORE.sqlite NEW.sqlite
 #include <sqlite3.h>

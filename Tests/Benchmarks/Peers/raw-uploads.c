@@ -1,6 +1,6 @@
-// Sends many small files with hand-written tus requests over persistent connections. Its rate is an upper bound for the rate of any
-// client with the same number of connections. The requests have the headers of common clients, because a server may need more time for
-// the headers than for the content.
+// Sends many small files with hand-written tus requests over persistent connections. The rate of these uploads is an upper bound for the rate of any
+// client with the same number of connections. The requests have the headers of common clients, because a server may need more time for the headers
+// than for the content.
 //
 // Usage: raw-uploads PORT FOLDER BYTES CONNECTIONS single|pair. `single` sends one POST with the content (creation-with-upload). `pair`
 // sends a POST and then a PATCH, like a client that does not support creation-with-upload. Each connection waits for a response before it

@@ -1,4 +1,4 @@
-// A server that receives bytes as fast as a socket can, and discards them. It gives an upper bound for the speed of uploads.
+// A server that receives bytes as fast as a socket delivers them, and discards them. The server gives an upper bound for the speed of uploads.
 //
 // Implements the part of tus 1.0.0 that a correct client needs: OPTIONS, POST with Upload-Length or a concatenation, HEAD, PATCH and
 // DELETE. Also implements PUT for `curl -T`, and the creation of a complete upload by version 10 of the IETF's Resumable Uploads for
@@ -56,8 +56,8 @@ static long long concatenated(const char *head) {
     long long sum = 0;
     for (const char *at = line + 23; *at != 0 && *at != '\r'; at++) {
         if (*at == '/' && at[1] >= '0' && at[1] <= '9') {
-            long part = atol(at + 1);
-            if (part < atomic_load(&upload_count)) sum += uploads[part].length;
+            long segment = atol(at + 1);
+            if (segment < atomic_load(&upload_count)) sum += uploads[segment].length;
         }
     }
     return sum;
@@ -90,7 +90,7 @@ static int send_all(int socket, const char *text, int length) {
     return 0;
 }
 
-static int answer(int socket, const char *status, const char *more) {
+static int respond(int socket, const char *status, const char *more) {
     char text[1024];
     int length = snprintf(text, sizeof text, "HTTP/1.1 %s\r\nTus-Resumable: 1.0.0\r\n%sContent-Length: 0\r\n\r\n", status, more);
     return send_all(socket, text, length);
@@ -114,7 +114,7 @@ static int serve(int socket, const struct request *request, char *buffer, long l
     char more[256] = "";
     if (request->expects_continue && send_all(socket, "HTTP/1.1 100 Continue\r\n\r\n", 25) < 0) return -1;
     if (strcmp(request->method, "OPTIONS") == 0) {
-        return answer(socket, "204 No Content", "Tus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload,concatenation,termination\r\n"
+        return respond(socket, "204 No Content", "Tus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload,concatenation,termination\r\n"
                                                "Upload-Draft-Interop-Version: 10\r\nUpload-Limit: max-size=1099511627776\r\n");
     }
     if (strcmp(request->method, "POST") == 0) {
@@ -131,33 +131,33 @@ static int serve(int socket, const struct request *request, char *buffer, long l
             snprintf(
                 more, sizeof more, "Location: /files/%ld\r\nUpload-Draft-Interop-Version: 10\r\nUpload-Complete: ?1\r\nUpload-Offset: %lld\r\n",
                 upload, atomic_load(&uploads[upload].offset));
-            return answer(socket, "201 Created", more);
+            return respond(socket, "201 Created", more);
         }
         if (discard(socket, buffer, request->content_length, early, &uploads[upload].offset) < request->content_length) return -1;
         snprintf(
             more, sizeof more, "Location: /files/%ld\r\nUpload-Offset: %lld\r\n", upload, atomic_load(&uploads[upload].offset));
-        return answer(socket, "201 Created", more);
+        return respond(socket, "201 Created", more);
     }
     if (strcmp(request->method, "PUT") == 0) {
         if (discard(socket, buffer, request->content_length, early, NULL) < request->content_length) return -1;
-        return answer(socket, "204 No Content", "");
+        return respond(socket, "204 No Content", "");
     }
-    if (request->upload < 0) return answer(socket, "404 Not Found", "");
+    if (request->upload < 0) return respond(socket, "404 Not Found", "");
     struct upload *upload = &uploads[request->upload];
-    if (strcmp(request->method, "DELETE") == 0) return answer(socket, "204 No Content", "");
+    if (strcmp(request->method, "DELETE") == 0) return respond(socket, "204 No Content", "");
     if (strcmp(request->method, "HEAD") == 0) {
         snprintf(
             more, sizeof more, "Upload-Offset: %lld\r\nUpload-Length: %lld\r\nCache-Control: no-store\r\n", atomic_load(&upload->offset),
             upload->length);
-        return answer(socket, "200 OK", more);
+        return respond(socket, "200 OK", more);
     }
     if (strcmp(request->method, "PATCH") == 0) {
-        if (request->upload_offset != atomic_load(&upload->offset)) return answer(socket, "409 Conflict", "Connection: close\r\n"), -1;
+        if (request->upload_offset != atomic_load(&upload->offset)) return respond(socket, "409 Conflict", "Connection: close\r\n"), -1;
         if (discard(socket, buffer, request->content_length, early, &upload->offset) < request->content_length) return -1;
         snprintf(more, sizeof more, "Upload-Offset: %lld\r\n", atomic_load(&upload->offset));
-        return answer(socket, "204 No Content", more);
+        return respond(socket, "204 No Content", more);
     }
-    return answer(socket, "405 Method Not Allowed", "");
+    return respond(socket, "405 Method Not Allowed", "");
 }
 
 static void *connection(void *context) {

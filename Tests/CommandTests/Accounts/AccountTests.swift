@@ -37,7 +37,7 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
-    /// The name in a suggested command is one word of the shell.
+    /// A suggested command quotes the account's name, so that a shell reads the name as one word.
     @Test func quotesNameForShell() async throws {
         let program = try TransferQ()
         for name in ["day one", "it's"] {
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    /// The scheme `rufh` selects the IETF's protocol for resumable uploads, for new and for changed endpoints. The setting `dialect`
+    /// The scheme `rufh` selects the IETF protocol for resumable uploads, for new and for changed endpoints. The setting `dialect`
     /// takes precedence over the scheme.
     @Test func schemeSelectsProtocol() async throws {
         let program = try TransferQ()

@@ -6,7 +6,7 @@ import Testing
 import TransferControl
 import TransferKit
 
-/// Secrets occur in no output, log, process list or file of the storage folder.
+/// No output, log, process list or file of the storage folder contains a secret.
 @Suite(.serialized) struct SecretsTests {
     private static let secrets = [
         "hunter2-token", "hunter2-password", "hunter2-header", "hunter2-file", "hunter2-key", "hunter2-passphrase", "hunter2-proxy",
@@ -79,7 +79,7 @@ import TransferKit
     @Test(arguments: [["run"], ["account", "check", "one"], ["doctor"]]) func secretsAreExcludedFromCrashReports(command: [String])
         async throws
     {
-        // The server never responds, so the signal arrives while each command waits for a response.
+        // The server never responds, so the signal arrives while the command waits for a response.
         let silent = try SilentServer()
         var program = try TransferQ()
         program.environment = ["TOKEN": Self.secrets[0]]

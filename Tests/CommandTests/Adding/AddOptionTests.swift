@@ -107,12 +107,12 @@ import TransferKit
                 try Task.checkCancellation()
                 await Task.yield()
             }
-            var maximum = studio.uploadsUnderWay
+            var maximum = studio.contentRequestsInFlight
             studio.server.stopContent(at: nil)
             // Without the limit, a fourth file or segment would start before 16 MiB have arrived.
             while studio.server.statistics.bytesStored < 16 << 20 {
                 try Task.checkCancellation()
-                maximum = max(maximum, studio.uploadsUnderWay)
+                maximum = max(maximum, studio.contentRequestsInFlight)
                 await Task.yield()
             }
             #expect(maximum == 3)
@@ -129,8 +129,8 @@ import TransferKit
             #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k").lines == first)
             // An existing session keeps its state and position.
             try await program.succeed("hold", first[0])
-            for place in ["--now", "--next"] {
-                #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k", place).lines == first)
+            for position in ["--now", "--next"] {
+                #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k", position).lines == first)
                 #expect(try await program.succeed("show", first[0], "--json").objects().first?["state"] as? String == "held")
             }
             try await program.succeed("release", first[0])
@@ -218,8 +218,8 @@ import TransferKit
 }
 
 extension LoopbackStudio {
-    /// The number of requests with content that have no response yet.
-    fileprivate var uploadsUnderWay: Int {
+    /// The number of `PATCH` requests with received content and without a response.
+    fileprivate var contentRequestsInFlight: Int {
         server.statistics.uploads.reduce(0) { $0 + $1.requests.count { $0.method == "PATCH" && $0.received > 0 && $0.status == nil } }
     }
 

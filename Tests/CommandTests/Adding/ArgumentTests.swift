@@ -85,7 +85,7 @@ import TransferCommands
     }
 
     /// Without an owner, a note on standard error explains how to run the queue. The option `--quiet` omits the note.
-    @Test func notesMissingOwner() async throws {
+    @Test func printsNoteWithoutOwner() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)

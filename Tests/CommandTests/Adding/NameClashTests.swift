@@ -79,8 +79,8 @@ import TransportTUS
             try await queue.enqueue(sessions)
         }
         // Different names don't clash.
-        let apart = try [items[0], TransferItem(file("two/clip.mov"), as: RemotePath("other.mov"))]
-        #expect(try await rejection(queue, apart, options) == nil)
+        let distinct = try [items[0], TransferItem(file("two/clip.mov"), as: RemotePath("other.mov"))]
+        #expect(try await rejection(queue, distinct, options) == nil)
         await queue.shutdown()
     }
 
@@ -116,10 +116,10 @@ import TransportTUS
         let stills = ["one/stills", "one/../one/stills"].map { TransferItem(folder.path.pushing(FilePath($0))) }
         #expect(try await rejection(queue, stills) == nil)
         #expect(try await rejection(queue, [stills[0], TransferItem(try file("three/stills"))]) != nil)
-        // The folder already gives this remote name to the file, so both items refer to the same file.
+        // The folder contains the same file under the same remote name, so no other file is lost.
         #expect(
             try await rejection(queue, [stills[0], TransferItem(folder.path.pushing("one/stills/1"), as: RemotePath("stills/1"))]) == nil)
-        // Names that only begin with the same letters are not inside each other.
+        // `stills2/1` begins with the name of the folder `stills`, but is not in this folder.
         #expect(try await rejection(queue, [stills[0], TransferItem(reel, as: RemotePath("stills2/1"))]) == nil)
         var signed = TransferItem(try file("two/reel"))
         signed.uploadURL = "https://one.example/place"
@@ -160,8 +160,8 @@ import TransportTUS
                 try await queue.addItems([items[1]], to: .id(session.id))
             }
         }
-        let apart = [folders[0], TransferItem(folder.path.pushing("two/clips"), as: try RemotePath("clips2"))]
-        #expect(try await rejection(queue, apart, options) == nil)
+        let distinct = [folders[0], TransferItem(folder.path.pushing("two/clips"), as: try RemotePath("clips2"))]
+        #expect(try await rejection(queue, distinct, options) == nil)
         await queue.shutdown()
     }
 

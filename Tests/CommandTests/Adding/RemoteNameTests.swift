@@ -186,7 +186,7 @@ import TransferCore
         if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
     }
 
-    /// The metadata is invalid only for the fallback. The command rejects it anyway, because success must not depend on which server is
+    /// The metadata is invalid only for the fallback. The command rejects the metadata anyway, because success must not depend on which server is
     /// available at the time of the transfer.
     @Test func rejectsMetadataInvalidForFallback() async throws {
         let program = try program()

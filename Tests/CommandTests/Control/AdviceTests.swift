@@ -23,25 +23,25 @@ import Testing
         }
     }
 
-    /// Without an owner, commands that let sessions start print how to run the queue.
-    @Test func saysThatNoProcessRunsQueue() async throws {
+    /// If no process runs the queue, a command after which a session could start prints how to run the queue.
+    @Test func reportsThatNoProcessRunsQueue() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
         let draft = try await program.succeed("add", "studio", "a", "--draft").lines[0]
         let id = try await program.succeed("add", "studio", "a").lines[0]
-        for (command, speaks) in [
+        for (command, printsNote) in [
             (["enqueue", draft], true), (["hold", id], false), (["release", id], true), (["cancel", id], false), (["retry", id], true),
             (["now", id], true), (["next", id], true), (["set", id, "--name", "x"], false),
         ] {
             let result = try await program.succeed(command)
-            #expect(result.diagnostics.contains("No process runs this queue.") == speaks, "\(command) \(result.testDescription)")
+            #expect(result.diagnostics.contains("No process runs this queue.") == printsNote, "\(command) \(result.testDescription)")
         }
         #expect(try await program.succeed(["now", id, "-q"]).diagnostics == "")
     }
 
     /// A command that selects no session reports this.
-    @Test func saysThatNoSessionMatches() async throws {
+    @Test func reportsThatNoSessionMatches() async throws {
         let program = try TransferQ()
         for command in [
             ["set", "--tag", "nosuch", "--name", "x"], ["remove", "--all"], ["retry", "--failed"], ["cancel", "--all", "--dry-run"],
@@ -61,11 +61,11 @@ import Testing
         #expect(refused.status == 2 && refused.diagnostics.contains(advice), "\(refused.testDescription)")
     }
 
-    private static func server(answering steps: [ServerStep]) throws -> ScriptedServer { try ScriptedServer { _, _ in steps } }
+    private static func server(respondingWith steps: [ServerStep]) throws -> ScriptedServer { try ScriptedServer { _, _ in steps } }
 
     @Test(arguments: ["now", "next", "retry", "resume", "release"]) func advisesAddingCompletedSessionAgain(operation: String) async throws
     {
-        let server = try Self.server(answering: [.answer(201)])
+        let server = try Self.server(respondingWith: [.answer(201)])
         defer { server.stop() }
         let program = try TransferQ()
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
@@ -80,7 +80,7 @@ import Testing
     /// The response is shown on one line, without control characters, and truncated.
     @Test func showsServerResponse() async throws {
         let body = "stored\r\nas \u{1B}[31m7 " + String(repeating: "x", count: 2_000)
-        let server = try Self.server(answering: [.answer(201, ["Content-Type": "text/plain"], body: body)])
+        let server = try Self.server(respondingWith: [.answer(201, ["Content-Type": "text/plain"], body: body)])
         defer { server.stop() }
         let program = try TransferQ()
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func namesFailedFileOnce() async throws {
-        let server = try Self.server(answering: [.answer(201)])
+        let server = try Self.server(respondingWith: [.answer(201)])
         defer { server.stop() }
         let program = try TransferQ()
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")

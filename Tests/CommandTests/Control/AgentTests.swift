@@ -227,7 +227,7 @@ import TransferKit
 }
 
 extension LoopbackStudio {
-    /// Calls ``with(_:_:)``, and stops the agent after the body.
+    /// Calls ``with(_:_:)``, and stops the agent when `body` has returned or thrown an error.
     static func withAgent(_ body: (LoopbackStudio) async throws -> Void) async throws {
         try await with { studio in
             do {

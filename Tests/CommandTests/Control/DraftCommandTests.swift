@@ -4,7 +4,7 @@ import Testing
 import TransferCommands
 import TransferKit
 
-/// `add --draft` and `enqueue`, and the folder to which arguments refer.
+/// `add --draft` and `enqueue`, and the folder to which relative paths refer.
 @Suite(.serialized) struct DraftCommandTests {
     private func program() async throws -> TransferQ {
         let program = try TransferQ()
@@ -48,7 +48,7 @@ import TransferKit
         #expect(try await ids(program, "--state", "draft") == [])
     }
 
-    /// Arguments refer to the working directory of the command, even if an app gave the queue a base folder.
+    /// Relative paths in arguments refer to the working directory of the command, even if an app gave the queue a base folder.
     @Test func ignoresBaseFolderOfQueue() async throws {
         let program = try await program()
         let base = program.folder.path.appending("base")

@@ -56,7 +56,7 @@ import TransferKit
         }
     }
 
-    /// A tus upload in one request is confirmed only at its end. Until then, `list` shows the sent bytes.
+    /// A tus upload in one request is confirmed only when the request ends. Until then, `list` shows the sent bytes.
     @Test func listShowsSentBytes() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

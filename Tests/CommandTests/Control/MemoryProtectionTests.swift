@@ -53,7 +53,7 @@ import Testing
         _ = try await user.succeed("agent", "stop")
     }
 
-    /// Commands read secrets, too. The server never responds, so each command waits for a response with its secrets in memory.
+    /// Commands also read secrets. The server never responds, so each command waits for a response with its secrets in memory.
     @Test(arguments: [["run"], ["account", "check", "silent"], ["doctor"]]) func hidesMemoryOfCommand(_ command: [String]) async throws {
         let user = try OtherUser()
         let server = try SilentServer()

@@ -7,7 +7,7 @@ import TransferKit
 /// Whether this process can create network and mount namespaces. Without root, many systems don't allow it.
 private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mount", "true"]).status) == 0
 
-/// The command in a separate network namespace, with a separate message bus (network_namespaces(7), dbus-daemon(1)).
+/// `transferq` in a separate network namespace, with a separate message bus (network_namespaces(7), dbus-daemon(1)).
 @Suite(.timeLimit(.minutes(5)), .enabled(if: hasNamespaces, "unshare --net --mount needs root")) struct NetworkTests {
     private let folder: TemporaryFolder
 
@@ -17,9 +17,9 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
         try Data(repeating: 7, count: 100_000).write(to: URL(filePath: folder.path.appending("file").string))
     }
 
-    /// Runs a script in a new network namespace without routes. `t` runs `transferq` with a storage folder, `field` prints a field of the
-    /// session, and `far` waits until the session waits for an attempt that is at least some seconds away, and prints the time of this
-    /// attempt. `imitate` replaces `busctl`, or another program, by a script.
+    /// Runs a script in a new network namespace without routes. `t` runs `transferq` with a storage folder, and `field` prints a field of
+    /// the session. `far` waits until the session's next attempt is at least the given number of seconds away, or the session has failed, and
+    /// prints the time of the attempt. `imitate` replaces `busctl`, or another program, with a script.
     private func run(_ script: String) async throws -> [String] {
         let (transferq, server) = (TransferQ.executable, TransferQ.executable.removingLastComponent().appending("tus-loopback"))
         let words = ["--net", "--mount", "bash", "-c", Self.prelude + script, "test", transferq.string, server.string, folder.path.string]
@@ -120,7 +120,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
         #expect(lines == ["agent", "127.0.0.1:8427"], "\(lines)")
     }
 
-    @Test func `failures without a route don't count`() async throws {
+    @Test func `a session without a route does not give up`() async throws {
         let lines = try await run(
             #"""
             "$transferq" account add a "tus+https://198.51.100.1:9/files/" --store "$folder/store" >/dev/null
@@ -137,7 +137,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
         #expect(lines.suffix(2) == ["waiting", "failed"], "\(lines)")
     }
 
-    /// python-dbusmock imitates NetworkManager on a bus of the test.
+    /// python-dbusmock imitates NetworkManager on the test's own message bus.
     @Test func `with --only-unmetered, a session waits while the network is metered`() async throws {
         let lines = try await run(
             #"""

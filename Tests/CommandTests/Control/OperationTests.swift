@@ -65,7 +65,7 @@ import TransferKit
         }
     }
 
-    /// The session's own reason comes first, followed by the advice that no process runs the queue.
+    /// The session's own reason comes first. Then follow a note that the queue is not running, and the command that runs it.
     @Test func explainsWaitingWithoutOwner() async throws {
         var (program, ids) = try await program(3)
         // Dates are in the time zone of this machine.
@@ -171,7 +171,7 @@ import TransferKit
         let both = try await program.run("set", ids[0], "--chunk", "1M", "--clear", "chunk")
         #expect(both.status == 2 && both.diagnostics.contains("--chunk and --clear chunk"), "\(both.testDescription)")
         #expect(try await program.run("set", ids[0], "--clear", "name").status == 2)
-        // `--clear-tags` is another name of `--clear tags`.
+        // `--clear-tags` is another name for `--clear tags`.
         try await program.succeed("set", ids[0], "--set-tag", "x")
         try await program.succeed("set", ids[0], "--clear-tags")
         #expect(try await program.succeed("list", "--tag", "x").output == "")

@@ -90,7 +90,7 @@ import TransferKit
         #expect(try await listed(program) == ids)
     }
 
-    /// For an unknown ID, the error suggests similar IDs. It shortens them to as few groups of digits as distinguish them from each other.
+    /// The error for an unknown ID suggests similar IDs, shortened to the fewest groups of digits that distinguish these IDs.
     @Test(arguments: [
         (["00ab0000-0000-4000-8000-000000000001", "00ab1000-0000-4000-8000-000000000001"], ["00ab0000", "00ab1000"]),
         (["00ab0000-0000-4000-8000-000000000001", "00ab0000-0001-4000-8000-000000000001"], ["00ab0000-0000", "00ab0000-0001"]),
@@ -197,7 +197,7 @@ import TransferKit
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         """
 
-    /// A group with one unfinished session needs no confirmation, as with an ID.
+    /// A group with one unfinished session needs no confirmation, like a session that is selected by its ID.
     @Test func doesNotAskAboutSingleSession() async throws {
         let (program, ids) = try await programWithSessions()
         let words = ["python3", "-c", Self.terminalScript, "no", TransferQ.executable.string, "remove", "--tag", "last"]
@@ -236,7 +236,7 @@ import TransferKit
         try await program.succeed("cancel", ids[0], ids[2], ids[16])
         #expect(try await listed(program, "--cancelled") == [ids[0], ids[2], ids[16]])
         #expect(try await program.succeed("retry", "--cancelled", "--tag", "last").lines == [ids[16]])
-        // Each state option adds its sessions.
+        // Each state option adds the sessions in its state.
         #expect(try await program.succeed("remove", "--completed", "--cancelled", "--dry-run").lines == [ids[0], ids[2]])
         #expect(try await program.run("remove", "--completed", "--account", "other").status == 4)
         #expect(try await program.succeed("remove", "--cancelled").lines == [ids[0], ids[2]])

@@ -20,7 +20,7 @@ import TransferKit
         let result = try await program.result(of: command, whileOwnerStarts: .agent)
         #expect(result.status == 3)
         #expect(
-            result.diagnostics.contains("The agent \(ProcessInfo.processInfo.processIdentifier) already runs the queue"),
+            result.diagnostics.contains("The agent (process \(ProcessInfo.processInfo.processIdentifier)) already runs the queue"),
             "\(result.testDescription)")
     }
 }

@@ -2,7 +2,7 @@ import Testing
 
 /// A process owns the queue, but the user has stopped it.
 @Suite(.serialized) struct StoppedQueueTests {
-    @Test(arguments: [("stop", "stopped"), ("drain", "stopped")]) func namesWayToStart(command: String, mode: String) async throws {
+    @Test(arguments: [("stop", "stopped"), ("drain", "stopped")]) func explainsHowToStart(command: String, mode: String) async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
             try await program.succeed("agent", "start")

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import TransferCommands
 
-/// The commands in the README, the articles and the samples' texts, except the article about fleets, which has commands of another program.
+/// The commands in the README, the articles and the samples' texts, except the article about fleets, whose commands belong to another program.
 @Suite struct ArticleCommandTests {
     @Test func commandsAreValid() async throws {
         var count = 0
@@ -20,15 +20,15 @@ import TransferCommands
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let files = try ["README.md", "Sources", "Plugins", "Samples"].flatMap { name in
-            let place = root.appending(path: name)
-            let found = FileManager.default.enumerator(at: place, includingPropertiesForKeys: nil, options: .skipsHiddenFiles)
-            let texts = [place] + (found?.compactMap { $0 as? URL } ?? [])
+            let location = root.appending(path: name)
+            let found = FileManager.default.enumerator(at: location, includingPropertiesForKeys: nil, options: .skipsHiddenFiles)
+            let texts = [location] + (found?.compactMap { $0 as? URL } ?? [])
             return try texts.filter { $0.pathExtension == "md" && $0.lastPathComponent != "RunningAFleet.md" }.map { text in
                 (text.lastPathComponent, try String(contentsOf: text, encoding: .utf8))
             }
         }
         return files.flatMap { path, text in
-            // Every second part is a code block. A backslash continues a line.
+            // Every second element is a code block. A backslash continues a line.
             let blocks = text.components(separatedBy: "```").enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element)
             let lines = blocks.joined(separator: "\n").replacing("\\\n", with: "").split(separator: "\n").map { $0.drop { $0 == " " } }
             return lines.flatMap { line in

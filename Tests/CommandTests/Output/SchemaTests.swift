@@ -49,7 +49,7 @@ import Testing
             try await check("stream", "studio", "x", "--command", "echo x", "--length", "2")
             try await check("show", ids[0])
             try await check("watch")
-            try await program.changeStore("UPDATE session SET direction = 'sideways' WHERE key IN (1, 2)")
+            try await program.changeDatabase("UPDATE session SET direction = 'sideways' WHERE key IN (1, 2)")
             // Unreadable sessions are quarantined when a command reads them.
             try await program.succeed("list")
             try await check("quarantine", "list")

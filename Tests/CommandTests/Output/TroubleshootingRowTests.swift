@@ -35,7 +35,7 @@ import Testing
         return true
     }
 
-    /// Runs a session until its first failure, and compares what `why` prints with the article.
+    /// Runs a session until its first failure, and compares the output of `why` with the article.
     private static func check(_ program: TransferQ, _ id: String) async throws {
         let run = try program.start(["run", "--progress", "plain"])
         while !["retrying  ", "gave up  ", "blocked  "].contains(where: run.diagnostics.contains) { await Task.yield() }
@@ -47,7 +47,7 @@ import Testing
         #expect(rows.contains { Self.contains(why, $0) }, "\(why)")
     }
 
-    /// Adds an upload to an endpoint at a port.
+    /// Adds an account whose endpoint is at a port of this machine, and an upload to this account.
     ///
     /// - Parameter start: The part of the endpoint's address before the host, for example `http+put://`.
     private static func upload(_ start: String, _ port: UInt16) async throws -> (TransferQ, id: String) {

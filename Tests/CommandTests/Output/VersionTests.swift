@@ -17,14 +17,14 @@ import Testing
         let libraries = findings.compactMap { ($0["libraries"] as? [String])?.joined(separator: " ") }
         let databases = findings.compactMap { $0["sqlite"] as? String }.map { "SQLite/\($0)" }
         #expect(libraries.contains { $0.hasPrefix("libcurl/") } && libraries.contains { $0.hasPrefix("libssh2/") })
-        // The name of a library, and the libraries that it uses in parentheses, are one element.
+        // Each element is the name of a library, followed by the libraries that it uses in parentheses.
         let names = findings.compactMap { $0["libraries"] as? [String] }.joined()
         #expect(names.allSatisfy { $0.wholeMatch(of: /[^ ();]+\/[^ ();]+( \(.*\))?/) != nil }, "\(Array(names))")
         #expect(versions.count == 1 && databases.count == 1)
         #expect(Set(lines) == Set(versions + libraries + databases))
     }
 
-    /// The version needs no queue, and a command before the option changes nothing.
+    /// `--version` needs no queue, and prints the same text after a command.
     @Test func needsNoQueue() async throws {
         let program = try TransferQ()
         let versions = try await program.succeed("--version").output

@@ -33,7 +33,7 @@ import Testing
             // The bars of all lines begin in the same column.
             #expect(Set(bars.map { $0.prefix { $0 != "[" }.count }).count == 1, "\(bars)")
             #expect(columns == 40 || bars.contains { $0.contains("iB/s") && $0.contains("1/2") })
-            // A narrow display has the remaining time, too.
+            // A narrow display also shows the remaining time.
             #expect(bars.contains { $0.contains(/\s\d+:\d\d/) }, "\(bars)")
             #expect(bars.contains { $0.contains("1/2 sessions") && $0.contains(" left ") } == (columns == 200), "\(bars)")
             // The bars are erased at the end.
@@ -44,7 +44,7 @@ import Testing
             // At 40 columns, the summary takes two rows.
             let summary = rows.dropFirst(2).filter { !$0.isEmpty }.joined(separator: " ")
             #expect(summary.contains(/^2 sessions completed\. Completed 2 files, 2\.00 MiB, in \d+:\d\d\.$/), "\(summary)")
-            #expect(screen.unknown == [])
+            #expect(screen.unsupportedSequences == [])
         }
     }
 

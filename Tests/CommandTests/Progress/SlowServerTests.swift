@@ -3,9 +3,9 @@ import ScriptedHTTP
 import Testing
 import TransferKit
 
-/// A server that receives all bytes of a file and takes long to store it.
+/// A server that receives all bytes of a file immediately, but takes long to store the file.
 @Suite(.serialized) struct SlowServerTests {
-    /// Adds an upload, and calls the body. The server responds only after the body has called its argument.
+    /// Adds an upload, and calls `body`. The server responds only after `body` has called `respond`.
     private static func with(_ body: (_ program: TransferQ, _ respond: @Sendable () -> Void) async throws -> Void) async throws {
         let gate = DispatchSemaphore(value: 0)
         let server = try ScriptedServer { _, _ in [.read(nil), .call { gate.wait() }, .answer(201)] }

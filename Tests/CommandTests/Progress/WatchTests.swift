@@ -59,7 +59,7 @@ import TransferKit
         }
     }
 
-    /// On a terminal, the first words of lines have colours, and the lines fit into the width without losing text.
+    /// On a terminal, the first word of an important line has a colour, and the lines fit into the width without losing text.
     @Test(arguments: [60, 400] as [UInt16], [true, false]) func formatsLinesForTerminal(columns: UInt16, hasColor: Bool) async throws {
         try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
             var program = studio.program

@@ -8,7 +8,7 @@ import Testing
     import Darwin
 #endif
 
-/// All commands report an endpoint that failed too often or asked to back off, with the time of the next attempt.
+/// All commands report an endpoint that failed too often or asked clients to back off, with the time of the next attempt.
 @Suite(.serialized) struct BackOffTests {
     /// The outputs of the commands while all sessions wait for an endpoint.
     private struct Outputs {
@@ -22,7 +22,7 @@ import Testing
 
     /// Runs three sessions with an endpoint that does not work, and returns the outputs of the commands.
     ///
-    /// - Parameter hasProbes: Whether the queue soon tries the endpoint again, so that `watch` prints another wait.
+    /// - Parameter hasProbes: Whether the queue soon probes the endpoint, so that `watch` prints another wait.
     private func outputs(_ address: String, hasProbes: Bool) async throws -> Outputs {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", address)
@@ -33,7 +33,7 @@ import Testing
         repeat { outputs.accounts = try await program.succeed("account", "list").lines } while !outputs.accounts[1].contains(" retries in ")
         let watching = try program.start(["watch", "--since", "now"])
         outputs.account = try await program.succeed("account", "show", "studio").output
-        // While a session tries the endpoint again, its state is running for a moment.
+        // While a session probes the endpoint, its state is briefly running.
         repeat { outputs.list = try await program.succeed("list").lines } while outputs.list.contains { $0.contains(" running ") }
         for id in ids {
             var why: String

@@ -6,13 +6,13 @@ import TUSLoopback
 import Testing
 
 /// The cost of one small file in `transferq run`, in counts that depend little on the speed of the machine. The limits are about 1.5
-/// times the counts of a debug build on an idle machine, because fewer files share a commit on a busy machine. If a change needs more,
-/// find out why before you raise a limit.
+/// times the counts of a debug build on an idle machine, because fewer files share a commit on a busy machine. If a change exceeds a limit, find out
+/// why before you raise the limit.
 ///
 /// `Tests/Benchmarks/run --check` runs only this suite.
 @Suite(.timeLimit(.minutes(10))) struct CostTests {
     private static let limits = "Tests/Benchmarks/limits.json"
-    /// The numbers of files of the two compared runs. The cost of the start and the end of a run cancels in the difference of the runs.
+    /// The numbers of files of the two compared runs. The cost of the start and the end of a run cancels out in their difference.
     private static let (fewFiles, manyFiles) = (40, 240)
     private static let fileSize = 4_096
 

@@ -3,7 +3,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// Downloads with the command.
+/// Downloads with `transferq`.
 @Suite(.serialized) struct DownloadTests {
     /// Uploads a file and returns its name on the server.
     private func upload(_ name: String, to studio: LoopbackStudio) async throws -> String {

@@ -14,7 +14,7 @@ import TransferKit
 
 /// Signals to a run: from Ctrl-C, from a terminal that closes, and under nohup.
 @Suite(.serialized) struct InterruptionTests {
-    /// No process reads the output, so a clean exit would block while it writes events. The next run completes the sessions.
+    /// No process reads the output, so a clean exit would block when the program writes its events. The next run completes the sessions.
     @Test func exitsImmediatelyOnSecondSignal() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

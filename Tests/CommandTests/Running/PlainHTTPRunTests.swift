@@ -3,7 +3,7 @@ import ScriptedHTTP
 import SystemPackage
 import Testing
 
-/// Transfers over plain HTTP with the command.
+/// Transfers over plain HTTP with `transferq`.
 @Suite struct PlainHTTPRunTests {
     private static let accepted: [ServerStep] = [.answer(201, ["Content-Type": "text/plain"], body: "thank you")]
 

@@ -165,22 +165,22 @@ import Testing
         #expect(why.contains("/Troubleshooting.md in the repository, \"Servers and networks\"."), "\(why)")
     }
 
-    /// If an account has several endpoints, the run reports a change of endpoint. If the first endpoint asked to back off, the line has
-    /// the time of the next attempt there.
+    /// If an account has several endpoints, the run reports a change of endpoint. If the first endpoint asked clients to back off, the line also has
+    /// the time of the next attempt at this endpoint.
     @Test(arguments: [true, false]) func reportsChangeOfEndpoint(asksToBackOff: Bool) async throws {
         let server = try ScriptedServer { _, _ in [.answer(503, ["Retry-After": "3000"])] }
         defer { server.stop() }
         try await LoopbackStudio.with { studio in
             let program = studio.program
-            // The delay applies to a host name, so the two endpoints have different ones.
-            let left = asksToBackOff ? "http+put://localhost:\(server.port)/in/" : "http://127.0.0.1:9/"
-            try await program.succeed("account", "add", "both", left, studio.url.absoluteString)
+            // The delay applies to a host name, so the two endpoints have different host names.
+            let firstEndpoint = asksToBackOff ? "http+put://localhost:\(server.port)/in/" : "http://127.0.0.1:9/"
+            try await program.succeed("account", "add", "both", firstEndpoint, studio.url.absoluteString)
             try program.folder.file("a", size: 5)
             try await program.succeed("add", "both", "a")
             let run = try await program.run("run", "--progress", "plain")
-            let place = left.replacing("+", with: "\\+")
-            let end = asksToBackOff ? "; next attempt at \(place) in \\d+ s" : ""
-            let line = try Regex("moved .* from \(place) to http://127[^ ;]*\(end)\n")
+            let pattern = firstEndpoint.replacing("+", with: "\\+")
+            let end = asksToBackOff ? "; next attempt at \(pattern) in \\d+ s" : ""
+            let line = try Regex("moved .* from \(pattern) to http://127[^ ;]*\(end)\n")
             #expect(run.status == 0 && run.diagnostics.contains(line), "\(run.diagnostics)")
         }
     }

@@ -4,7 +4,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// The output of a session whose tus server stops. The account's second endpoint, an OpenSSH server, then takes over.
+/// The output about a session whose tus server stops. The account's second endpoint, an OpenSSH server, then takes over.
 @Suite(.timeLimit(.minutes(10))) struct SFTPFallbackRunTests {
     @Test func reportsFallback() async throws {
         let ssh = try await SSHServerProcess.start()
@@ -63,9 +63,9 @@ import Testing
         // the first ten.
         #expect(completed.prefix(10).allSatisfy { remoteURLs[$0].hasPrefix(url) }, "completed files stay on their server")
         #expect(remoteURLs.count { $0.hasPrefix("sftp://") } >= 30, "\(remoteURLs)")
-        for (name, place) in zip(names, remoteURLs) {
-            let upload = try #require(place.split(separator: "/").last)
-            let stored = place.hasPrefix(url) ? path.appending("server").appending("\(upload).bin") : files.appending(name)
+        for (name, remoteURL) in zip(names, remoteURLs) {
+            let upload = try #require(remoteURL.split(separator: "/").last)
+            let stored = remoteURL.hasPrefix(url) ? path.appending("server").appending("\(upload).bin") : files.appending(name)
             #expect(FileManager.default.contentsEqual(atPath: stored.string, andPath: path.appending(name).string), "\(name)")
         }
         let text = try await program.succeed("show", id).output

@@ -15,7 +15,7 @@ import TransferCore
     ) async throws {
         let program = try TransferQ()
         let file = try program.folder.file("a", size: 1_000)
-        // Output that can't be written is a failure.
+        // A command that can't write its output fails.
         let expectedStatus = redirections.split(separator: " ").contains(">&-") ? 1 : 0
         // If a database file or the lock file had the descriptor of a stream, the output would overwrite the file.
         let script = """

@@ -39,9 +39,9 @@ import TransferCore
     /// The server receives the first line before the producer writes the second line.
     @Test(arguments: [false, true]) func sendsBytesWhileTheyAreProduced(hasOwner: Bool) async throws {
         let program = try TransferQ()
-        let mark = program.folder.path.appending("arrived").string
+        let arrivalFile = program.folder.path.appending("arrived").string
         let server = try ScriptedServer { _, _ in
-            [.read(6), .call { _ = FileManager.default.createFile(atPath: mark, contents: nil) }, .answer(201)]
+            [.read(6), .call { _ = FileManager.default.createFile(atPath: arrivalFile, contents: nil) }, .answer(201)]
         }
         defer { server.stop() }
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
@@ -137,7 +137,7 @@ import TransferCore
         }
     }
 
-    /// A failed stream can't be retried, so no command suggests this.
+    /// A failed stream can't be retried, so no command suggests a retry.
     @Test(arguments: ["echo a; exit 3", "head -c 3000000 /dev/zero; exit 3"]) func reportsErrorOnce(command: String) async throws {
         try await LoopbackStudio.with { studio in
             let result = try await studio.program.run("stream", "studio", "dump.sql", "--command", command)
@@ -177,7 +177,8 @@ import TransferCore
         _ = await owner?.command.result()
     }
 
-    /// Passes an owner, a command that sends it an endless stream, and the ID of the session to a test, once the server has received bytes.
+    /// Calls `body` with an owner, a command that sends an endless stream to this owner, and the session's ID, once the server has received
+    /// bytes.
     private static func withEndlessStream(
         _ body: (RunningQueue, RunningCommand, String) async throws -> Void
     ) async throws {
@@ -194,7 +195,7 @@ import TransferCore
         }
     }
 
-    /// If the command that sends the stream is killed, the owner has only a part of the file.
+    /// If the command that sends the stream is killed, the owner has only part of the file.
     @Test func killedSenderFailsSession() async throws {
         try await Self.withEndlessStream { owner, sender, id in
             sender.send(SIGKILL)

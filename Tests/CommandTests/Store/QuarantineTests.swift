@@ -12,7 +12,7 @@ import Testing
         for name: String in ["one", "two"] { try program.folder.file(name, size: 10) }
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let ids = try await program.succeed("add", "studio", "one", "two", "--each").lines
-        try await program.changeStore("UPDATE session SET direction = 'sideways' WHERE key = 1")
+        try await program.changeDatabase("UPDATE session SET direction = 'sideways' WHERE key = 1")
         return (program, ids[0])
     }
 
@@ -42,7 +42,7 @@ import Testing
         #expect(try await program.succeed("list").diagnostics.contains("1 session is"))
         let number = try #require(try await program.succeed("quarantine", "list", "--json").objects().first?["number"] as? Int)
         try await program.succeed("quarantine", "retry", "\(number)")
-        try await program.changeStore("UPDATE session SET direction = 'upload' WHERE key = 1")
+        try await program.changeDatabase("UPDATE session SET direction = 'upload' WHERE key = 1")
         let listed = try await program.succeed("list", "--json")
         #expect(try listed.objects().first?["id"] as? String == id && listed.diagnostics == "", "\(listed.testDescription)")
         #expect(try await program.succeed("quarantine", "list", "--json").lines == [])
@@ -84,7 +84,7 @@ import Testing
 
 extension TransferQ {
     /// Changes the database directly while no process owns the queue.
-    func changeStore(_ sql: String) async throws {
+    func changeDatabase(_ sql: String) async throws {
         let script = "import sqlite3, sys; store = sqlite3.connect(sys.argv[1]); store.execute(sys.argv[2]); store.commit()"
         let path = store.appending("queue.sqlite").string
         let (status, _) = try await withCheckedThrowingContinuation { continuation in

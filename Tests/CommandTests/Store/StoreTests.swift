@@ -191,8 +191,8 @@ import TransferKit
         }
     }
 
-    /// After a power failure, a folder exists only if its parent was synced. Existing folders need this sync, too, because the process that
-    /// created them may have been killed before the sync.
+    /// After a power failure, a folder exists only if its parent was synced. The parents of existing folders are also
+    /// synced, because the process that created these folders may have been killed before the sync.
     @Test(arguments: [false, true]) func syncsParentsOfStorageFolder(exists: Bool) async throws {
         var program = try TransferQ()
         let isSynced = try await Self.recordSyncs(of: &program)
@@ -206,7 +206,7 @@ import TransferKit
         for folder in [program.folder.path, parent, store] { #expect(try isSynced(folder), "\(folder)") }
     }
 
-    /// The command creates the folder for the downloads, which must not disappear after a power failure.
+    /// The command creates the download folder. This folder must not disappear after a power failure.
     @Test(arguments: ["new", "existing"]) func syncsParentOfDownloadFolder(name: String) async throws {
         var program = try TransferQ()
         try await program.succeed("account", "add", "studio", "http+put://127.0.0.1:9/in/")

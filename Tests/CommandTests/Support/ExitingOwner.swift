@@ -39,7 +39,7 @@ final class ExitingOwner: Sendable {
     /// Serves requests until one contains `word`. The queue performs this last request, and then shuts down without sending the response.
     func serve(until word: String) async throws {
         let last: FileDescriptor = try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue(label: "losing-owner").async { [self] in
+            DispatchQueue(label: "exiting-owner").async { [self] in
                 continuation.resume(
                     with: Result {
                         while true {
@@ -69,7 +69,7 @@ final class ExitingOwner: Sendable {
     /// Serves `count` requests, then shuts the queue down and leaves only `leftovers`.
     func serve(_ count: Int, leaving leftovers: Leftovers) async throws {
         let _: Void = try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue(label: "losing-owner").async { [self] in
+            DispatchQueue(label: "exiting-owner").async { [self] in
                 continuation.resume(
                     with: Result {
                         for number in 0..<count + (leftovers == .closedConnection ? 1 : 0) {
@@ -105,7 +105,7 @@ final class ExitingOwner: Sendable {
         let owner = try unsafe Self.socket(at: movedPath, connect)
         defer { try? owner.close() }
         var isLast = false
-        // Relays the greeting, then the parts of a large request, then the request.
+        // Relays the greeting, then the messages that stage the data of a large request, and finally the request itself.
         for number in 0... {
             guard let message = try? Self.read(from: client) else { return false }
             try Self.write(message, to: owner)
@@ -117,7 +117,7 @@ final class ExitingOwner: Sendable {
             for _ in 0..<2 { _ = try Self.read(from: owner) }
             return true
         }
-        while let answer = try? Self.read(from: owner), (try? Self.write(answer, to: client)) != nil {}
+        while let response = try? Self.read(from: owner), (try? Self.write(response, to: client)) != nil {}
         return false
     }
 
@@ -131,10 +131,10 @@ final class ExitingOwner: Sendable {
     private static func read(_ count: Int, from descriptor: FileDescriptor) throws -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < count {
-            var part = [UInt8](repeating: 0, count: count - bytes.count)
-            let read = try unsafe part.withUnsafeMutableBytes { unsafe try descriptor.read(into: $0) }
+            var buffer = [UInt8](repeating: 0, count: count - bytes.count)
+            let read = try unsafe buffer.withUnsafeMutableBytes { unsafe try descriptor.read(into: $0) }
             guard read > 0 else { throw Errno.connectionReset }
-            bytes += part.prefix(read)
+            bytes += buffer.prefix(read)
         }
         return bytes
     }

@@ -3,7 +3,7 @@ import Glibc
 import SystemPackage
 import TransferCore
 
-/// Notices when another process opens the lock file of a storage folder (inotify(7)).
+/// Detects that another process opens the lock file of a storage folder (inotify(7)).
 ///
 /// Reading `/proc` is not an alternative. `transferq run` is not dumpable (prctl(2)), and only root may see the open files of such a
 /// process.

@@ -56,8 +56,8 @@ final class RunningCommand: Sendable {
         self.lines = lines
         Thread.detachNewThread { [processID, state, diagnosticsFile] in
             var collector = LineCollector()
-            while let chunk = try? output.read(), !chunk.isEmpty {
-                for line in collector.append(chunk) { sink.yield(line) }
+            while let received = try? output.read(), !received.isEmpty {
+                for line in collector.append(received) { sink.yield(line) }
             }
             sink.finish()
             try? output.reading.close()
@@ -120,8 +120,8 @@ private struct LineCollector {
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
     /// Adds bytes, and returns the lines that these bytes complete.
-    mutating func append(_ chunk: [UInt8]) -> [String] {
-        bytes += chunk
+    mutating func append(_ received: [UInt8]) -> [String] {
+        bytes += received
         var lines: [String] = []
         while let end = bytes[delivered...].firstIndex(of: UInt8(ascii: "\n")) {
             lines.append(String(decoding: bytes[delivered..<end], as: UTF8.self))

@@ -7,7 +7,7 @@ struct Screen {
     private var row = 0
     private var column = 0
     /// The unsupported control sequences in the output.
-    private(set) var unknown: [String] = []
+    private(set) var unsupportedSequences: [String] = []
 
     let columns: Int
 
@@ -57,7 +57,7 @@ struct Screen {
         } else if sequence.hasPrefix("["), sequence.hasSuffix("A"), let count = Int(sequence.dropFirst().dropLast()) {
             row = max(0, row - count)
         } else if !(sequence.hasPrefix("[") && sequence.hasSuffix("m")) {
-            unknown.append(sequence)
+            unsupportedSequences.append(sequence)
         }
     }
 }

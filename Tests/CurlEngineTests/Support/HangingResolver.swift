@@ -38,7 +38,7 @@ enum HangingResolver {
         }
         """
 
-    private static let arrivals = Locked<[String: @Sendable () -> Void]>([:])
+    private static let callbacks = Locked<[String: @Sendable () -> Void]>([:])
 
     private typealias Watch = @convention(c) (@convention(c) (UnsafePointer<CChar>?) -> Void) -> Void
 
@@ -51,10 +51,10 @@ enum HangingResolver {
 
     /// Calls a function when a look-up of a hanging name has begun.
     static func onLookUp(of name: String, call body: @escaping @Sendable () -> Void) {
-        arrivals.withLock { $0[name] = body }
+        callbacks.withLock { $0[name] = body }
         unsafe watch? { name in
             guard let name = unsafe name.map({ unsafe String(cString: $0) }) else { return }
-            HangingResolver.arrivals.withLock { $0[name] }?()
+            HangingResolver.callbacks.withLock { $0[name] }?()
         }
     }
 

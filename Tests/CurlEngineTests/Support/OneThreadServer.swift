@@ -5,8 +5,8 @@ import TransportSupport
     import Glibc
 #endif
 
-/// A server with one thread. It sends constant responses and stores no requests. Because it uses few resources, tests can measure the resources of
-/// the client.
+/// A server with one thread. It always sends the same response, and stores no requests. Because it uses few resources, tests can measure the
+/// resources of the client.
 final class OneThreadServer: Sendable {
     let port: UInt16
     private let listener: CInt

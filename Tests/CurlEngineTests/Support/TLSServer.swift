@@ -32,7 +32,7 @@ final class TLSServer: Sendable {
         def frame(kind, flags, number, payload=b""):
             return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + number.to_bytes(4, "big") + payload
 
-        # The subset of HTTP/2 (RFC 9113) that is needed to answer requests without a body.
+        # The subset of HTTP/2 (RFC 9113) that is needed to respond to requests without a body.
         def serve_http2(stream):
             data = b""
             def take(count):

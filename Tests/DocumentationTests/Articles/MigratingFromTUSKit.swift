@@ -99,7 +99,7 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     print(again as Any)
 
     // ARTICLE
-    let remaining = await queue.remainingUploads()  // 0 when nothing more happens automatically
+    let remaining = await queue.remainingSessions()  // 0 when nothing more happens automatically
     let figures = try await queue.statistics()
     print("\(figures.files - figures.filesDone) files remain, \(figures.bytesDone) of \(figures.bytesTotal) bytes arrived")
     // END

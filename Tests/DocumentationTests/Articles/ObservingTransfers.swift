@@ -18,7 +18,7 @@ actor Journal: TransferQueueDelegate {
         }
     }
 
-    func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) -> CredentialsAnswer {
+    func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) -> CredentialsDecision {
         lines.append("\(account) needs new credentials. \(error.message)")
         return .later
     }

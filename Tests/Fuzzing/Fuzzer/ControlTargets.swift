@@ -52,7 +52,7 @@ enum ControlTargets {
     private static func check(_ request: ControlRequest) {
         _ = request.isWait
         guard case .stage(let part) = request else { return }
-        var batch = StagedBatch(limit: 1 << 20)
+        var batch = StagedContent(limit: 1 << 20)
         batch.append(part, size: 1)
         for request in (try? batch.requests(in: nil)) ?? [] { _ = try? request.options.validate() }
         _ = try? batch.transferItems(in: nil)

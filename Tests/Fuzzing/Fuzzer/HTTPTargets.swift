@@ -42,7 +42,7 @@ enum HTTPTargets {
 
     /// Parses the bytes of a response in the same way as ``CurlEngine``. Returns nil if the response is incomplete or invalid.
     ///
-    /// - Parameter observe: Called with each interim response, as ``HTTPRequest/observeInterimResponse``.
+    /// - Parameter observe: Called with each interim response, like ``HTTPRequest/observeInterimResponse``.
     static func response(_ input: [UInt8], observingInterims observe: (HTTPResponseHead) -> Void = { _ in }) -> HTTPResponse? {
         var reader = InputReader(input)
         var collector = ResponseCollector(maximumHeaders: 4_096, maximumBody: 1_024)
@@ -71,7 +71,7 @@ enum HTTPTargets {
         require(!".-~".utf8.contains(bytes[0]), "A name is not hidden, an option or a home folder.")
     }
 
-    /// The input is the values of `Retry-After` and `Date`, one per line.
+    /// The input contains the values of `Retry-After` and `Date`, one per line.
     static func retryAfter(_ input: [UInt8]) {
         var reader = InputReader(input)
         let headers: HTTPHeaders = ["Retry-After": reader.text(), "Date": reader.text()]
@@ -83,8 +83,8 @@ enum HTTPTargets {
         }
     }
 
-    /// The input starts with a status, the number of parallel requests, and the file size from which requests run in parallel. The values of
-    /// `Content-Range`, `Content-Length` and other headers follow, one per line. The rest is the four ranges that were already received.
+    /// The input starts with a status, the number of parallel requests, and the minimum file size for parallel requests. The values of
+    /// `Content-Range`, `Content-Length` and other headers follow, one per line. The rest contains the four ranges that were already received.
     static func ranges(_ input: [UInt8]) {
         var reader = InputReader(input)
         let status = [200, 206, 416][Int(reader.byte()) % 3]
@@ -95,7 +95,7 @@ enum HTTPTargets {
             "Repr-Digest": reader.text(), "ETag": reader.text(),
         ]
         if let range = ContentRange(headers) {
-            require(range.start ?? 0 >= 0 && range.total ?? 0 >= 0, "A position is not negative.")
+            require(range.start ?? 0 >= 0 && range.total ?? 0 >= 0, "An offset or size is not negative.")
         }
         let remote = RemoteFile(status: status, headers: headers)
         guard let length = remote.length, length <= RemoteFile.maximumLength else { return }

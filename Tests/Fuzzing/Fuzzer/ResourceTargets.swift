@@ -4,7 +4,7 @@ import TransferCore
 @testable import HTTPSupport
 @testable import TransportTUS
 
-/// Targets for the responses of servers of the IETF's protocol *Resumable Uploads for HTTP*.
+/// Targets for responses in the IETF protocol *Resumable Uploads for HTTP*.
 enum ResourceTargets {
     private static let profiles = ServerProfileCache(now: { .now })
 
@@ -15,7 +15,7 @@ enum ResourceTargets {
     private static let endOfIntegers: Int64 = 1_000_000_000_000_000
 
     /// The first byte of the input selects a version of the protocol. The rest is a response, in the same form as for
-    /// ``HTTPTargets/responses(_:)``. The target parses it as the response to each kind of request. Interim responses can precede it.
+    /// ``HTTPTargets/responses(_:)``. The target parses it as the response to each kind of request. Interim responses can precede this response.
     static func responses(_ input: [UInt8]) {
         guard var server = TUSTargets.server, let selector = input.first else { return }
         server.dialect = Dialect.ietfVersions[Int(selector) % Dialect.ietfVersions.count]
@@ -35,7 +35,7 @@ enum ResourceTargets {
     }
 
     private static func check(_ report: InterimWatch.Report, from server: TUSServer) {
-        require(report.offset ?? 0 >= 0, "A position is not negative.")
+        require(report.offset ?? 0 >= 0, "An offset is not negative.")
         if let location = report.location {
             require(Origin(location) != nil && location.isSameResource(as: location), "The URL of an upload has an origin.")
             _ = try? server.checkUploadURL(location)
@@ -43,23 +43,24 @@ enum ResourceTargets {
         if let limits = report.limits { check(limits, of: server) }
     }
 
-    private static func check(_ answer: TUSResponse, from server: TUSServer) {
-        let positions = [answer.offset, answer.length, answer.conflictOffset, answer.problem?.expectedOffset]
+    private static func check(_ response: TUSResponse, from server: TUSServer) {
+        let numbers = [response.offset, response.length, response.conflictOffset, response.problem?.expectedOffset]
         require(
-            positions.allSatisfy { (0...RemoteUpload.sizes.upperBound + 1).contains($0 ?? 0) },
-            "A position is not negative, and can be added to another one.")
-        require(answer.conflictOffset == nil || answer.status == 409, "Only a conflict reports the offset.")
-        if let location = answer.location { _ = try? server.checkUploadURL(location) }
-        if let limits = answer.limits { check(limits, of: server) }
-        _ = (answer.isSuccess, answer.isComplete, answer.expires, answer.reportedDigest, answer.isUnrelatedPage, answer.isFromGateway)
-        if let named = answer.namedVersion(among: Dialect.ietfVersions) {
-            require(named.ietf != nil && answer.mayRejectVersion, "A rejection names a version of this protocol.")
+            numbers.allSatisfy { (0...RemoteUpload.sizes.upperBound + 1).contains($0 ?? 0) },
+            "An offset or length is not negative, and is at most one byte above the largest size.")
+        require(response.conflictOffset == nil || response.status == 409, "Only a conflict reports the offset.")
+        if let location = response.location { _ = try? server.checkUploadURL(location) }
+        if let limits = response.limits { check(limits, of: server) }
+        _ = (response.isSuccess, response.isComplete, response.expires, response.reportedDigest)
+        _ = (response.isUnrelatedPage, response.isFromGateway)
+        if let named = response.namedVersion(among: Dialect.ietfVersions) {
+            require(named.ietf != nil && response.mayRejectVersion, "A rejection names a version of this protocol.")
         }
         let failures: [TransferError?] = [
-            answer.failure(), answer.rejectionOfWholeFile, server.rejectedVersions(answer), server.changeToTUS(answer),
+            response.failure(), response.rejectionOfWholeFile, server.rejectedVersions(response), server.changeToTUS(response),
         ]
         for failure in failures.compactMap(\.self) {
-            require(failure.message.utf8.last == UInt8(ascii: "."), "An error has a sentence: \(failure.message)")
+            require(failure.message.utf8.last == UInt8(ascii: "."), "An error message ends with a full stop: \(failure.message)")
             require(failure.retryAfter ?? .zero >= .zero, "A wait is not negative.")
         }
     }
@@ -79,14 +80,14 @@ enum ResourceTargets {
             require(count <= max(1, limits.maximumAppendSize ?? .max), "A request is not larger than the server's limit.")
             do throws(TransferError) {
                 try server.checkLimits(limits, of: size)
-                require(size <= limits.maximumSize ?? .max && size >= limits.minimumSize ?? 0, "The limits include an accepted file.")
+                require(size <= limits.maximumSize ?? .max && size >= limits.minimumSize ?? 0, "An accepted file is within the limits.")
             } catch {
-                require(error.message.utf8.last == UInt8(ascii: "."), "An error has a sentence: \(error.message)")
+                require(error.message.utf8.last == UInt8(ascii: "."), "An error message ends with a full stop: \(error.message)")
             }
         }
     }
 
-    /// Parses each value as a structured field, whatever its name.
+    /// Parses the value of each header as a structured field, regardless of the header's name.
     private static func checkFields(of headers: HTTPHeaders) {
         for field in headers {
             var values = StructuredFields.dictionary(field.value).map { Array($0.values) } ?? []

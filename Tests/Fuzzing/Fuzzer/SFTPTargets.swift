@@ -75,7 +75,7 @@ enum SFTPTargets {
         }
         if let ranges = upload.ranges { require(UploadCheckpoint.joined(ranges).count <= ranges.count, "Joining never adds a range.") }
         let reporter = AttemptReporter(progress: { _, _ in }, checkpoint: { _ in })
-        let record = UploadRecord(upload, from: stored.confirmed, size: size, reporter: reporter)
+        let record = UploadProgress(upload, from: stored.confirmed, size: size, reporter: reporter)
         record.begin()
         var steps = 0
         while steps < 64, let (index, position) = record.assignRange() {

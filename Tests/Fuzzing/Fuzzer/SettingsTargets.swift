@@ -17,8 +17,8 @@ enum SettingsTargets {
         let address = reader.text()
         var settings: [String: String] = [:]
         while !reader.isAtEnd {
-            let parts = reader.text().split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            settings[String(parts[0])] = parts.count > 1 ? String(parts[1]) : ""
+            let fields = reader.text().split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            settings[String(fields[0])] = fields.count > 1 ? String(fields[1]) : ""
         }
         let endpoint = Endpoint(transport: .http, address: address, settings: settings)
         _ = try? endpoint.validate()
@@ -41,8 +41,8 @@ enum SettingsTargets {
             require(!address.origin.host.isEmpty && !address.folder.isEmpty, "An address has a host.")
         }
         if let address = try? SFTPAddress(endpoint) {
-            let parts = address.folder.split(separator: UInt8(ascii: "/"))
-            require(!address.folder.contains(0) && !parts.contains { $0.elementsEqual("..".utf8) }, "A path stays in its folder.")
+            let components = address.folder.split(separator: UInt8(ascii: "/"))
+            require(!address.folder.contains(0) && !components.contains { $0.elementsEqual("..".utf8) }, "A path stays in its folder.")
         }
         _ = try? UploadURLCheck.check(address)
         _ = try? TransferCommands.EndpointURL.endpoint(address, among: .builtIn)

@@ -4,7 +4,7 @@ import TransferCore
 
 @testable import TransferKit
 
-/// Targets for the contents of a queue's store.
+/// Targets for the contents of a queue's database.
 enum StoreTargets {
     /// The input is a row of the change log. It consists of a line with the kind, eight bytes with the number, one byte with the size of
     /// the session IDs, the session IDs, and the detail.
@@ -22,16 +22,16 @@ enum StoreTargets {
         require(again.event != nil, "A written event can be read: \(event)")
     }
 
-    private static let damaged = wait { try? await DamagedStore() }
+    private static let damaged = wait { try? await DamagedDatabase() }
 
-    /// The first byte of the input selects an operation. The rest is changes to the store. Each change consists of a column, a type and a value. The
-    /// target applies the changes, and reads everything that a queue reads. Then it performs the operation and most of a queue's background work,
-    /// and reads everything again.
+    /// The first byte of the input selects an operation. The rest contains changes to the database. Each change consists of a column, a type and a
+    /// value. The target applies the changes, and reads everything that a queue reads. Then the target performs the operation and most of a queue's
+    /// background work, and reads everything again.
     static func rows(_ input: [UInt8]) {
-        guard let damaged else { return require(false, "The store can be created.") }
+        guard let damaged else { return require(false, "The database can be created.") }
         var reader = InputReader(input)
         let operation = reader.byte()
-        var changes: [(DamagedStore.Column, DatabaseValue)] = []
+        var changes: [(DamagedDatabase.Column, DatabaseValue)] = []
         while !reader.isAtEnd, changes.count < 8 {
             let column = damaged.columns[Int(reader.byte()) % damaged.columns.count]
             changes.append((column, value(&reader)))
@@ -71,8 +71,8 @@ enum StoreTargets {
         _ = try? await store.events(in: 0...UInt64.max)
         _ = try? await store.dueDiscards(at: .now, limit: 10)
         _ = try? await store.laterDiscards(at: .now, after: nil, limit: 10)
-        _ = try? await store.pausedServers(at: .now)
-        for row in (try? await store.quarantined()) ?? [] { _ = try? await store.quarantinedParts(of: row.number, after: 0, limit: 10) }
+        _ = try? await store.backOffEndpoints(at: .now)
+        for row in (try? await store.quarantined()) ?? [] { _ = try? await store.quarantinedRows(of: row.number, after: 0, limit: 10) }
         _ = try? await store.pendingStreams()
         _ = try? await store.sessions(tagged: "tag")
     }

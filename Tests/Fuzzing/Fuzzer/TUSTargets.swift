@@ -10,7 +10,7 @@ import TransportSupport
 enum TUSTargets {
     private static let profiles = ServerProfileCache(now: { .now })
 
-    /// A server of tus. ``ResourceTargets`` changes its protocol.
+    /// A tus server. ``ResourceTargets`` changes the protocol of a copy.
     static let server = try? TUSServer(
         Endpoint(transport: .tus, address: "https://example.com/files/"), credentials: NoCredentials(),
         resources: TransportResources(
@@ -27,7 +27,7 @@ enum TUSTargets {
         for request in [TUSRequest.options, .create, .head, .patch, .delete, .get] {
             let parsed = TUSResponse(
                 request, HTTPTargets.endpointResponse(response, to: request.rawValue, from: server.origin), server: server)
-            require(parsed.offset ?? 0 >= 0 && parsed.length ?? 0 >= 0, "A position is not negative.")
+            require(parsed.offset ?? 0 >= 0 && parsed.length ?? 0 >= 0, "An offset or length is not negative.")
             _ = (parsed.isSuccess, parsed.expires, parsed.serverTime, parsed.location, parsed.refusesCertificate)
             require(parsed.failure().retryAfter ?? .zero >= .zero, "A wait is not negative.")
         }
@@ -39,9 +39,9 @@ enum TUSTargets {
         let size = min(max(0, reader.number()), 1 << 56)
         guard let checkpoint = TUSCheckpoint(Checkpoint(data: Data(reader.rest), confirmed: size)) else { return }
         _ = (checkpoint.confirmed, checkpoint.unverified, checkpoint.uncounted, checkpoint.urls, checkpoint.whole.possiblyUncounted?.offset)
-        require(Set(checkpoint.ownURLs).isSubset(of: checkpoint.urls), "An upload of this transfer is an upload of the checkpoint.")
+        require(Set(checkpoint.ownURLs).isSubset(of: checkpoint.urls), "The URLs of a checkpoint include the URLs of its own uploads.")
         if let name = checkpoint.whole.dialect, let dialect = Dialect(storedName: name) {
-            require(dialect.ietf != nil && dialect.storedName == name, "Each stored name belongs to one version of the IETF's protocol.")
+            require(dialect.ietf != nil && dialect.storedName == name, "Each stored name belongs to one version of the IETF protocol.")
         }
         guard let again = try? checkpoint.encoded(atMost: size) else { return require(false, "A decoded checkpoint can be encoded.") }
         require(again.confirmed <= size, "A checkpoint covers at most the whole file.")

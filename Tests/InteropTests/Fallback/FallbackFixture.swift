@@ -13,7 +13,7 @@ import TransportTUS
 /// A queue with an account that prefers a tus server, and falls back to an SFTP server.
 final class FallbackFixture: Sendable {
     /// A file's first attempt at the SFTP server.
-    struct Arrival: Sendable {
+    struct FirstAttempt: Sendable {
         let time: Date
         let checkpoint: Checkpoint?
         /// The number of the file's bytes on the tus server when this attempt began.
@@ -27,8 +27,8 @@ final class FallbackFixture: Sendable {
     let queue: TransferQueue
     let log = RecordedLog()
     /// Yields the number of confirmed bytes of each unfinished upload that the queue removes from a server.
-    let discards: AsyncStream<Int64>
-    private let arrivals = Locked<[String: Arrival]>([:])
+    let removals: AsyncStream<Int64>
+    private let firstAttempts = Locked<[String: FirstAttempt]>([:])
     private let failures = Locked<[String: Date]>([:])
     /// The folder of the SFTP server.
     let files: URL
@@ -54,15 +54,15 @@ final class FallbackFixture: Sendable {
             Endpoint(transport: .sftp, address: "sftp://\(ssh.user)@127.0.0.1:\(ssh.port)\(files.path)/", settings: settings),
         ]
         account = Account("real", endpoints: endpoints, rules: rules(endpoints.map(\.address)))
-        let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
-        self.discards = discards
+        let (removals, didRemove) = AsyncStream.makeStream(of: Int64.self)
+        self.removals = removals
         let sftp = ObservedTransport(
             base: SFTPTransport(),
-            willBegin: { [clock, arrivals] attempt in
+            willBegin: { [clock, firstAttempts] attempt in
                 let name = attempt.remotePath.description
                 let leftBehind = server.statistics.uploads.first { $0.filename == name }?.offset ?? 0
-                arrivals.withLock {
-                    $0[name] = $0[name] ?? Arrival(time: clock.date, checkpoint: attempt.checkpoint, leftBehind: leftBehind)
+                firstAttempts.withLock {
+                    $0[name] = $0[name] ?? FirstAttempt(time: clock.date, checkpoint: attempt.checkpoint, leftBehind: leftBehind)
                 }
             })
         let tus = ObservedTransport(
@@ -71,7 +71,7 @@ final class FallbackFixture: Sendable {
                 let name = attempt.remotePath.description
                 failures.withLock { $0[name] = $0[name] ?? clock.date }
             },
-            didDiscard: { didDiscard.yield($0.confirmed) })
+            didRemove: { didRemove.yield($0.confirmed) })
         var configuration = QueueConfiguration()
         configuration.logger = log.logger
         configuration.randomFraction = { 1 }
@@ -84,7 +84,7 @@ final class FallbackFixture: Sendable {
 
     /// Creates and enqueues files with the given names and sizes.
     func enqueue(_ files: [(name: String, size: Int)]) async throws -> TransferSession {
-        // Tests advance the clock to trigger stall timeouts. These timeouts are so long that healthy transfers do not time out, too.
+        // Tests advance the clock to trigger stall timeouts. The timeouts are long, so that healthy transfers do not also time out.
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: Self.stallTimeout, responseTimeout: Self.stallTimeout)
         return try await queue.enqueue(
@@ -106,7 +106,7 @@ final class FallbackFixture: Sendable {
     }
 
     /// A file's first attempt at the SFTP server, or nil if there was none.
-    func arrival(of name: String) -> Arrival? { arrivals.withLock { $0[name] } }
+    func firstAttempt(of name: String) -> FirstAttempt? { firstAttempts.withLock { $0[name] } }
 
     /// The time of the first failed attempt for a file at the tus server.
     func firstFailure(of name: String) -> Date? { failures.withLock { $0[name] } }

@@ -9,7 +9,7 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// An account whose preferred tus server fails in the middle of a session, so that its SFTP server takes over.
+/// An account whose preferred tus server fails in the middle of a session, so that the account's SFTP server takes over.
 @Suite(.timeLimit(.minutes(10))) struct SFTPFallbackTests {
     /// How the preferred server fails.
     enum Fault: CaseIterable {
@@ -29,7 +29,7 @@ import TransportSFTP
     private static let sessionFiles = Array(small[..<10]) + [(name: "large", size: 3_000_000)] + Array(small[10...])
 
     @Test(arguments: Fault.allCases)
-    func continuesAtNextEndpoint(fault: Fault) async throws {
+    func movesToNextEndpoint(fault: Fault) async throws {
         let server = interop.loopbackServer()
         let port = UInt16(try #require(try await server.start().port))
         let relay = try CuttingRelay(to: Int(port))
@@ -74,20 +74,20 @@ import TransportSFTP
         // least the 39 small files after the large file.
         let opened = fixture.log.metadata(of: "open 127.0.0.1")
         #expect(opened.count >= 39 && opened.allSatisfy { $0["status"] == "0" && $0["session"] == nil })
-        let large = try #require(fixture.arrival(of: "large"))
+        let large = try #require(fixture.firstAttempt(of: "large"))
         #expect(large.checkpoint == nil, "at another endpoint, a file starts from byte 0")
         #expect(large.leftBehind >= 1_000_000, "the first endpoint keeps its bytes until the file is complete at another endpoint")
         let failure = try #require(fixture.firstFailure(of: "large"))
         // Dates are less precise than uptimes, by about a microsecond.
         let minimumDelay = fixture.account.fallbackAfter.inSeconds - 0.000_01
         #expect(large.time.timeIntervalSince(failure) >= minimumDelay, "the first endpoint has time to recover")
-        let others = try (10..<49).map { try #require(fixture.arrival(of: "small-\($0)")) }
+        let others = try (10..<49).map { try #require(fixture.firstAttempt(of: "small-\($0)")) }
         #expect(others.contains { $0.time < large.time }, "a file without bytes at the first endpoint moves without delay")
         if fault != .refusesConnections {
             relay.breakAll(then: .redirected(to: port))
             try await checkReturn(fixture, server)
             // Only the real server can remove the upload: a login page is not a valid response to DELETE.
-            await checkDiscard(fixture, server)
+            await checkRemoval(fixture, server)
         }
         await queue.shutdown()
         other.stop()
@@ -115,13 +115,13 @@ import TransportSFTP
         try await fixture.queue.start()
         let received = await fixture.finish(session, events)
         await stop.value
-        let again = TUSLoopbackServer(folder: folder, port: UInt16(url.port ?? 0))
-        _ = try await again.start()
+        let restarted = TUSLoopbackServer(folder: folder, port: UInt16(url.port ?? 0))
+        _ = try await restarted.start()
         let finishedBefore = checkEvents(received, of: session, fixture).prefix(10)
-        try await checkEnd(of: session, finishedBefore, fixture, again)
-        try await checkReturn(fixture, again)
+        try await checkEnd(of: session, finishedBefore, fixture, restarted)
+        try await checkReturn(fixture, restarted)
         await fixture.queue.shutdown()
-        await again.stop()
+        await restarted.stop()
     }
 
     /// Rules select the endpoint by size and direction. If no rule matches, the queue selects the first endpoint.
@@ -207,14 +207,14 @@ import TransportSFTP
     }
 
     /// Checks that the queue removes the unfinished upload from the tus server as soon as the server is reachable.
-    private func checkDiscard(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async {
+    private func checkRemoval(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async {
         let sleeps = fixture.clock.sleeps
         fixture.clock.advance(by: .seconds(100))
         let advancing = Task {
             // Each step is shorter than the time limit of a removal.
             for await wait in sleeps where wait >= .seconds(1) { fixture.clock.advance(by: .seconds(100)) }
         }
-        for await confirmed in fixture.discards where confirmed > 0 { break }
+        for await confirmed in fixture.removals where confirmed > 0 { break }
         advancing.cancel()
         #expect(server.storedFiles(named: "large").isEmpty)
     }

@@ -18,7 +18,7 @@ import TransportTUS
 /// parts.
 @Suite struct FormItemTests {
     /// The form handler's response.
-    private struct Answer: Decodable, Sendable {
+    private struct FormResponse: Decodable, Sendable {
         struct Part: Decodable, Equatable, Sendable {
             var field: String
             var name: String?
@@ -43,12 +43,12 @@ import TransportTUS
 
     private static func digest(_ data: Data) -> String { SHA256.hash(data: data).map { String(format: "%02x", $0) }.joined() }
 
-    private func part(_ field: String, _ name: String, _ type: String, _ content: Data) -> Answer.Part {
-        Answer.Part(field: field, name: name, type: type, length: content.count, sha256: Self.digest(content))
+    private func part(_ field: String, _ name: String, _ type: String, _ content: Data) -> FormResponse.Part {
+        FormResponse.Part(field: field, name: name, type: type, length: content.count, sha256: Self.digest(content))
     }
 
-    private func part(_ field: String, text: String) -> Answer.Part {
-        Answer.Part(field: field, length: text.utf8.count, text: text, sha256: Self.digest(Data(text.utf8)))
+    private func part(_ field: String, text: String) -> FormResponse.Part {
+        FormResponse.Part(field: field, length: text.utf8.count, text: text, sha256: Self.digest(Data(text.utf8)))
     }
 
     /// The names of the parts contain quotes, line breaks and other characters. The media types come from the app or the name. The content comes from
@@ -85,9 +85,9 @@ import TransportTUS
         #expect(before.formFiles.map(\.source) == [reel, nil, empty, notes, nil])
         #expect(try await session.status.statistics.bytesTotal == size)
         try await queue.start()
-        let answer = try await session.response(as: Answer.self)
+        let response = try await session.response(as: FormResponse.self)
         #expect(
-            answer.parts == [
+            response.parts == [
                 part("id", text: "\(session.id)-0-1"),
                 part("title", text: "Day \"one\"\r\n日本"),
                 part("reel", "Ærø 日本.mov", "video/quicktime", try interop.content(reel)),
@@ -104,8 +104,8 @@ import TransportTUS
         #expect(try FileManager.default.contentsOfDirectory(atPath: spool) == [], "the data from memory is no longer needed")
     }
 
-    /// The process is killed while the form is sent. The next process sends all of it again, including the data from memory.
-    @Test func sendsFormAgainAfterKill() async throws {
+    /// The process is killed while the form is sent. The next process restarts the form from its first byte, including the data from memory.
+    @Test func restartsFormAfterKill() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let file = try interop.file("large", size: 20 << 20)
@@ -118,7 +118,7 @@ import TransportTUS
                 fields: ["title": "Day one"], files: [.data(Data("first".utf8), name: "first"), .file(file), .file(file, name: "again")])
             let session = try await queue.enqueue(.upload(items: [form], to: "site"))
             try await queue.start()
-            // All of the second file is sent, and a part of the third file.
+            // By now, the whole second file and the beginning of the third file have been sent.
             await session.waitUntilSent(21 << 20)
             kill(getpid(), SIGKILL)
         }
@@ -129,15 +129,15 @@ import TransportTUS
         let session = try await queue.session(id)
         let content = try interop.content(file)
         #expect(
-            try await session.response(as: Answer.self).parts == [
+            try await session.response(as: FormResponse.self).parts == [
                 part("title", text: "Day one"), part("file", "first", "application/octet-stream", Data("first".utf8)),
                 part("file", "large", "application/octet-stream", content), part("file", "again", "application/octet-stream", content),
             ])
         await queue.shutdown()
     }
 
-    /// A file that disappears after the form was enqueued fails the whole form before anything is sent. After the file is back, a retry succeeds.
-    @Test func failsWithoutFileAndSucceedsAfterItsReturn() async throws {
+    /// If a file disappears after the form was enqueued, the whole form fails before anything is sent. After the file is back, a retry succeeds.
+    @Test func failsWithoutFileAndSucceedsOnceFileIsBack() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/parts"))
@@ -151,12 +151,12 @@ import TransportTUS
         // The file returns with another size. Each attempt sends the current files.
         _ = try interop.file("b", size: 30)
         try await queue.retry(session.id)
-        #expect(try await session.response(as: Answer.self).parts.map(\.length) == [10, 30, 1])
+        #expect(try await session.response(as: FormResponse.self).parts.map(\.length) == [10, 30, 1])
         #expect(try await session.status.statistics.bytesDone == 41)
         await queue.shutdown()
     }
 
-    @Test func rejectsInvalidFormsAndFormsWithoutEndpointForThem() async throws {
+    @Test func rejectsFormsThatAreInvalidOrHaveNoEndpoint() async throws {
         let form = TransferItem.form(files: [.file(try interop.file("a", size: 1))])
         let folder = TransferItem.form(files: [.file(FilePath(interop.folder.path))])
         let noFile = TransferItem.form(fields: ["a": "b"], files: [])
@@ -196,8 +196,8 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// The account's first endpoint can't receive forms, so the second one receives them. The queue stores a form that follows a folder in the
-    /// session differently, but sends it in the same way.
+    /// The account's first endpoint can't receive forms, so the second one receives them. If a form follows a folder in the session, the queue stores
+    /// the form differently, but sends it in the same way.
     @Test func usesEndpointThatReceivesForms() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
@@ -212,10 +212,10 @@ import TransportTUS
         let waiting = try await queue.items(of: session.id)
         #expect(waiting.map(\.formFiles.count) == [2, 0, 1])
         try await queue.start()
-        #expect(try await session.response(as: Answer.self).parts.map(\.length) == [1, 10])
+        #expect(try await session.response(as: FormResponse.self).parts.map(\.length) == [1, 10])
         let second = try #require(try await queue.items(of: session.id).last)
         #expect(second.destination.description == "day/two")
-        #expect(try second.response(as: Answer.self).parts == [part("file", "y", "application/octet-stream", Data("y".utf8))])
+        #expect(try second.response(as: FormResponse.self).parts == [part("file", "y", "application/octet-stream", Data("y".utf8))])
         await queue.shutdown()
     }
 
@@ -230,8 +230,8 @@ import TransportTUS
         let options = SessionOptions(settings: HTTPOptions(responseLimit: 200_000).settings)
         let long = try await queue.enqueue(.upload(items: [form], to: "site", options: options))
         try await queue.start()
-        #expect(try await long.response(as: Answer.self).parts.map(\.length) == [100_000, 1])
-        let error = try await #require(throws: TransferError.self) { try await short.response(as: Answer.self) }
+        #expect(try await long.response(as: FormResponse.self).parts.map(\.length) == [100_000, 1])
+        let error = try await #require(throws: TransferError.self) { try await short.response(as: FormResponse.self) }
         #expect(error.code == .invalidResponse && error.message.contains("responseLimit"))
         #expect(try await queue.items(of: short.id).first?.serverResponse?.text.utf8.count == 4_096)
         await queue.shutdown()

@@ -6,7 +6,7 @@ import TransferCore
 import TransportHTTP
 import TransportTesting
 
-/// Runs the conformance suite against the transport for plain HTTP. Its uploads restart from byte 0 instead of resuming.
+/// Runs the conformance suite against the transport for plain HTTP, whose uploads restart from byte 0 instead of resuming.
 @Suite struct PlainHTTPConformanceTests {
     @Test(arguments: TransportPromise.allCases)
     func keepsUploadPromise(_ promise: TransportPromise) async throws {

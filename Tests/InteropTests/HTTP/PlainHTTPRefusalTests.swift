@@ -161,7 +161,7 @@ import TransportHTTP
     }
 
     /// Uploads to a signed URL for one file. The URL's origin differs from the endpoint's.
-    @Test(arguments: [false, true]) func showsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
+    @Test(arguments: [false, true]) func presentsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
         let server = try await startServer(.put)
         defer { withExtendedLifetime(server) {} }
         let client = try await ClientIdentity.make("client", in: interop.folder)

@@ -55,7 +55,7 @@ import TransportHTTP
     }
 
     @Test func sendsFormFields() async throws {
-        struct Answer: Decodable {
+        struct FormResponse: Decodable {
             struct File: Decodable, Equatable {
                 var field: String
                 var name: String
@@ -76,9 +76,9 @@ import TransportHTTP
         #expect(try await session.value.state == .completed)
         let status = try #require(try await queue.items(of: session.id).first)
         #expect(status.serverResponse?.mediaType == "application/json")
-        let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(status.serverResponse?.text).utf8))
-        #expect(answer.fields == ["name": name, "empty": "", "note%0D%0A": "line 1\r\nline 2", "naïve": "日本語"])
-        #expect(answer.files == [.init(field: "reel \"x\"", name: name, type: "video/quicktime")])
+        let response = try JSONDecoder().decode(FormResponse.self, from: Data(try #require(status.serverResponse?.text).utf8))
+        #expect(response.fields == ["name": name, "empty": "", "note%0D%0A": "line 1\r\nline 2", "naïve": "日本語"])
+        #expect(response.files == [.init(field: "reel \"x\"", name: name, type: "video/quicktime")])
         await queue.shutdown()
     }
 
@@ -93,8 +93,8 @@ import TransportHTTP
         let session = try await queue.enqueue(try .upload([file], to: "real", options: options))
         try await queue.start()
         #expect(try await session.value.state == .completed)
-        let answer = try #require(try await queue.items(of: session.id).first?.serverResponse?.text)
-        #expect(answer.contains(#""take": "2""#) || answer.contains(#""take":"2""#), "\(answer)")
+        let response = try #require(try await queue.items(of: session.id).first?.serverResponse?.text)
+        #expect(response.contains(#""take": "2""#) || response.contains(#""take":"2""#), "\(response)")
         await queue.shutdown()
 
         let files = try await PlainServer.start(.put, in: interop.folder.appending(path: "files"))
@@ -127,7 +127,7 @@ import TransportHTTP
     }
 
     @Test func sendsSeveralFilesInForm() async throws {
-        struct Answer: Decodable {
+        struct FormResponse: Decodable {
             struct File: Decodable, Equatable {
                 var field: String
                 var name: String
@@ -153,9 +153,9 @@ import TransportHTTP
         #expect(try await session.value.state == .completed)
         for (item, (size, picture)) in zip(try await queue.items(of: session.id), [(5_000_000, 70_000), (10, 1)]) {
             let name = item.destination.description
-            let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(item.serverResponse?.text).utf8))
+            let response = try JSONDecoder().decode(FormResponse.self, from: Data(try #require(item.serverResponse?.text).utf8))
             #expect(
-                answer.files == [
+                response.files == [
                     .init(field: "picture", name: "\(name).jpg", type: "image/jpeg", length: picture),
                     .init(field: "sheets", name: "sheet.csv", type: "text/csv", length: 3_000_000),
                     .init(field: "sheets", name: "empty.txt", type: "text/plain", length: 0),
@@ -231,7 +231,7 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    /// Sends a stream before its end is known: in chunks with HTTP/1.1, and in DATA frames with HTTP/2.
+    /// Sends a stream before its end is known: with chunked transfer coding over HTTP/1.1, and in DATA frames over HTTP/2.
     @Test(.timeLimit(.minutes(10)), arguments: ["1.1", "2"]) func sendsLiveStreamOverTLS(version: String) async throws {
         let server = try await PlainServer.start(.put, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }

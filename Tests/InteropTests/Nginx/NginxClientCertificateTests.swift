@@ -113,7 +113,7 @@ import TransportTUS
 
     /// The server's `Location` header names another origin. That origin receives no bytes and no certificate unless the endpoint's settings
     /// list it.
-    @Test(arguments: [false, true]) func showsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
+    @Test(arguments: [false, true]) func presentsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: interop.folder)
         let other = try await startProxy("other", forwardingTo: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))
@@ -136,7 +136,7 @@ import TransportTUS
     }
 
     /// After a redirect, the client does not present its certificate, even to a listed origin.
-    @Test(arguments: [false, true]) func doesNotShowCertificateAfterRedirect(isListed: Bool) async throws {
+    @Test(arguments: [false, true]) func doesNotPresentCertificateAfterRedirect(isListed: Bool) async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: interop.folder)
         let other = try await startProxy("other", forwardingTo: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))

@@ -70,8 +70,8 @@ import TransportTUS
         #expect(requests.count { $0.method == "POST" } == 1, "the upload resumes and does not restart")
         #expect(requests.count { $0.method == "OPTIONS" } == 1)
         let patches = requests.filter { $0.method == "PATCH" }
-        // After the connection breaks, the server may still process bytes that it received. If its offset grows after a HEAD, it rejects
-        // the next PATCH with 409.
+        // After the connection breaks, the server may still process bytes that it received. If the server's offset grows after a HEAD, the
+        // server rejects the next PATCH with 409.
         let conflicts = patches.count { $0.status == 409 }
         #expect(patches.count { $0.status != 204 } == 2 + conflicts)
         // A HEAD follows each failed PATCH: the two interrupted requests and the conflicts. Each attempt after a failed attempt also starts
@@ -213,11 +213,12 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    private struct Parts: Decodable {
-        struct Part: Decodable {
+    /// The segments in a checkpoint.
+    private struct SavedSegments: Decodable {
+        struct Segment: Decodable {
             var url: String?
         }
-        var parts: [Part]
+        var parts: [Segment]
     }
 
     /// All segments are interrupted when their shared connection breaks. Each segment resumes separately.
@@ -239,7 +240,7 @@ import TransportTUS
         // Sends no content until the checkpoint has the URLs of all four segments. If the connection broke during the creation of a
         // segment, that segment would be created again, and the count below would be wrong.
         upload.allowance = { [upload] limit in
-            let saved = upload.checkpoint(of: path).flatMap { try? JSONDecoder().decode(Parts.self, from: $0.data) }
+            let saved = upload.checkpoint(of: path).flatMap { try? JSONDecoder().decode(SavedSegments.self, from: $0.data) }
             let allExist = saved?.parts.count == 4 && saved?.parts.allSatisfy { $0.url != nil } == true
             return Allowance(bytes: allExist ? limit : 0, retryAfter: allExist ? .zero : .milliseconds(5))
         }

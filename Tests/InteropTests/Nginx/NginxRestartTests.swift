@@ -19,8 +19,8 @@ import TransportTUS
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
     }
 
-    /// The part of a checkpoint that describes an unanswered request.
-    private struct Stored: Decodable {
+    /// The fields of a checkpoint that describe an unanswered request.
+    private struct CheckpointExcerpt: Decodable {
         struct Request: Decodable {
             var taken: Int
         }
@@ -65,7 +65,7 @@ import TransportTUS
             switch event {
             case .stored(let saved):
                 checkpoint = saved
-                taken = try JSONDecoder().decode(Stored.self, from: saved.data).unanswered?.taken ?? 0
+                taken = try JSONDecoder().decode(CheckpointExcerpt.self, from: saved.data).unanswered?.taken ?? 0
             case .sent: hasSent = true
             }
             // The program is killed once its checkpoint includes at least half of the sent bytes. If the program has sent 1 MiB or less, it

@@ -124,7 +124,7 @@ import TransportTUS
         let error = await #expect(throws: TransferError.self) { try await session.value }
         #expect(
             error?.message
-                == "The server https://127.0.0.1:\(site.proxy.port) returned an http: URL for the upload, so the content would be sent without TLS. If the server is behind a proxy, let the proxy send \"X-Forwarded-Proto: https\". The new upload remains on the server until it expires."
+                == "The server https://127.0.0.1:\(site.proxy.port) returned an http: URL for the upload, so the content would be sent without TLS. If the server is behind a proxy, configure the proxy to send \"X-Forwarded-Proto: https\". The new upload remains on the server until it expires."
         )
         // The transport sent no other request, with or without TLS.
         #expect(site.server.statistics.requests == ["OPTIONS": 1, "POST": 1])

@@ -150,7 +150,7 @@ import TransferKit
         let numbers = server.statistics.uploads.compactMap { $0.filename?.split(separator: "-").last.flatMap { Int($0) } }
         #expect(numbers.sorted() == Array(0..<60))
         // A file can overtake only files that are in flight at the same time, so it moves by fewer than `inFlight` positions.
-        for (place, number) in numbers.enumerated() { #expect(abs(place - number) < inFlight) }
+        for (position, number) in numbers.enumerated() { #expect(abs(position - number) < inFlight) }
         await close(queue)
     }
 
@@ -171,8 +171,8 @@ import TransferKit
 
     private func metadata(of id: String) throws -> [String: String] {
         let file = interop.folder.appending(path: "server").appending(path: "\(id).json")
-        let record = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
-        return record?["metadata"] as? [String: String] ?? [:]
+        let information = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
+        return information?["metadata"] as? [String: String] ?? [:]
     }
 
     @Test func uploadsDataItems() async throws {

@@ -36,8 +36,8 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// The stream is much longer than the part of it that the storage folder may contain.
-    @Test func storesOnlyPartOfLiveStream() async throws {
+    /// The stream is much longer than the excerpt that the storage folder may contain.
+    @Test func storesOnlyUnconfirmedBytesOfLiveStream() async throws {
         let server = try ScriptedServer { _, _ in [.read(nil), .answer(201)] }
         defer { server.stop() }
         let endpoint = Endpoint.http("http+put://127.0.0.1:\(server.port)/")
@@ -45,10 +45,10 @@ import TransportTUS
         let (stream, writer) = TransferItem.stream(as: "live", ahead: 1 << 20)
         let session = try await queue.enqueue(.upload(items: [stream], to: "real"))
         try await queue.start()
-        let (chunk, size) = (Data(repeating: 0xA5, count: 256 << 10), 48 << 20)
+        let (block, size) = (Data(repeating: 0xA5, count: 256 << 10), 48 << 20)
         var largest = 0
-        for _ in 0..<size / chunk.count {
-            try await writer.write(chunk)
+        for _ in 0..<size / block.count {
+            try await writer.write(block)
             largest = max(largest, Self.spooledBytes(in: interop.folder.appending(path: "store")))
         }
         writer.finish()
@@ -59,9 +59,9 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// The disk space in bytes of the files in a store's spool.
-    private static func spooledBytes(in store: URL) -> Int {
-        let spool = store.appending(path: "spool")
+    /// The disk space, in bytes, of the files in the spool of a storage folder.
+    private static func spooledBytes(in storageFolder: URL) -> Int {
+        let spool = storageFolder.appending(path: "spool")
         // The queue creates the folder with the first file.
         return (try? FileManager.default.contentsOfDirectory(atPath: spool.path))?.reduce(0) { sum, name in
             var status = stat()

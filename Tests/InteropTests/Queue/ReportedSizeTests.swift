@@ -113,7 +113,7 @@ struct ReportedSizeTests {
                 stop = {}
                 return
             }
-            let server = try ScriptedServer { request, _ in Self.answer(request, field, policy) }
+            let server = try ScriptedServer { request, _ in Self.steps(request, field, policy) }
             transport = field == .tus ? TUSTransport() : HTTPTransport()
             endpoint = {
                 field == .tus
@@ -126,7 +126,8 @@ struct ReportedSizeTests {
         /// reserve the whole size.
         static func sendsContent(_ size: Int64, _ policy: OverwritePolicy) -> Bool { policy == .skip || size >= (1 << 56) - 1 }
 
-        private static func answer(_ request: ReceivedRequest, _ field: Field, _ policy: OverwritePolicy) -> [ServerStep] {
+        /// Returns the steps that respond to a request.
+        private static func steps(_ request: ReceivedRequest, _ field: Field, _ policy: OverwritePolicy) -> [ServerStep] {
             let size = request.path.split(separator: "/").first.flatMap { Int64($0) } ?? 0
             switch request.method {
             case "GET": break

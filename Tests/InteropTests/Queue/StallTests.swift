@@ -30,7 +30,7 @@ import TransportTUS
         defer { server.stop() }
         let queue = try await interop.openQueue(server.url())
         let events = queue.events
-        // On a busy machine, other requests may also exceed the timeouts. They are retried in the same way.
+        // On a busy machine, other requests may also exceed the timeouts. Those requests are retried in the same way.
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: .milliseconds(500), responseTimeout: .milliseconds(500))
         let session = try await queue.enqueue(try .upload([interop.file("large", size: size)], to: "real", options: options))
@@ -106,12 +106,12 @@ import TransportTUS
         let clock = AdvanceableClock()
         let queue = try await interop.openQueue(
             Account("real", endpoints: [endpoint]), transports: [HTTPTransport()], clock: clock.engineClock)
-        let (chunks, continuation) = AsyncStream.makeStream(of: Data.self)
+        let (blocks, continuation) = AsyncStream.makeStream(of: Data.self)
         continuation.yield(Data("some of it, ".utf8))
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 2), stallTimeout: .seconds(30), responseTimeout: .seconds(60))
         let session = try await queue.enqueue(
-            .upload(items: [.stream(chunks, as: try RemotePath("stream"))], to: "real", options: options))
+            .upload(items: [.stream(blocks, as: try RemotePath("stream"))], to: "real", options: options))
         let sleeps = clock.sleeps
         let (events, failures) = (queue.events, queue.events)
         try await queue.start()

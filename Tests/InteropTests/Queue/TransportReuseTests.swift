@@ -19,23 +19,24 @@ import TransportTUS
 
     /// Checks that several queues can use a transport: two queues at the same time, and a third queue after both have shut down.
     private func checkReuse(of transport: any Transport, at endpoint: Endpoint) async throws {
-        let first = try await open(transport, endpoint, store: "first")
+        let first = try await open(transport, endpoint, storageFolder: "first")
         try await send("1", by: first)
-        let second = try await open(transport, endpoint, store: "second")
+        let second = try await open(transport, endpoint, storageFolder: "second")
         try await send("2", by: second)
         await first.shutdown()
         try await send("3", by: second)
         await second.shutdown()
-        let third = try await open(transport, endpoint, store: "first")
+        let third = try await open(transport, endpoint, storageFolder: "first")
         try await send("4", by: third)
         await third.shutdown()
     }
 
-    private func open(_ transport: any Transport, _ endpoint: Endpoint, store: String) async throws -> TransferQueue {
+    private func open(_ transport: any Transport, _ endpoint: Endpoint, storageFolder: String) async throws -> TransferQueue {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
         let queue = try await TransferQueue(
-            storage: .folder(FilePath(interop.folder.appending(path: store).path)), transports: [transport], configuration: configuration)
+            storage: .folder(FilePath(interop.folder.appending(path: storageFolder).path)), transports: [transport],
+            configuration: configuration)
         try await queue.save(Account("real", endpoints: [endpoint]))
         try await queue.start()
         return queue

@@ -40,7 +40,7 @@ final class NIOUploadServer: Sendable {
 
     /// The port, which stays reserved.
     let reservedPort: ReservedPort
-    private let complete = Locked<[Data]>([])
+    private let completeFiles = Locked<[Data]>([])
     private let channel: any Channel
 
     /// Starts a server.
@@ -49,7 +49,7 @@ final class NIOUploadServer: Sendable {
     init(usesRelativeLocation: Bool = false) async throws {
         reservedPort = try ReservedPort()
         let context = HTTPResumableUploadContext(origin: usesRelativeLocation ? "" : "http://127.0.0.1:\(reservedPort.port)")
-        let complete = complete
+        let completeFiles = completeFiles
         // One loop, because the uploads of different connections belong together.
         channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton.next())
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -58,7 +58,7 @@ final class NIOUploadServer: Sendable {
                     let pipeline = channel.pipeline.syncOperations
                     try pipeline.configureHTTPServerPipeline()
                     try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
-                    try pipeline.addHandler(HTTPResumableUploadHandler(context: context, handlers: [FileHandler(complete)]))
+                    try pipeline.addHandler(HTTPResumableUploadHandler(context: context, handlers: [FileHandler(completeFiles)]))
                 }
             }
             .bind(host: "127.0.0.1", port: Int(reservedPort.port)).get()
@@ -67,7 +67,7 @@ final class NIOUploadServer: Sendable {
     var url: String { reservedPort.url("/files") }
 
     /// The files that arrived completely, in the order of their completion.
-    var files: [Data] { complete.withLock { $0 } }
+    var files: [Data] { completeFiles.withLock { $0 } }
 
     func stop() async {
         try? await channel.close()

@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Uploads with the IETF's protocol *Resumable Uploads for HTTP* to swift-nio-extras, whose final responses contain the opposite header:
+/// Uploads with the IETF protocol *Resumable Uploads for HTTP* to swift-nio-extras, whose final responses contain the opposite header:
 /// `Upload-Complete` instead of `Upload-Incomplete`, or the reverse.
 @Suite struct NIOUploadTests {
     private let interop: InteropFixture
@@ -17,14 +17,14 @@ import TransportTUS
 
     static let versions = ["6", "5", "3"]
 
-    /// A transport that uses the given version, without asking the server for its versions.
+    /// Returns a transport that uses the given version, and does not query the server's version.
     static func transport(_ version: String) throws -> TUSTransport {
         TUSTransport(dialect: try #require(Dialect.ietfVersions.first { $0.version == version }), now: { .now })
     }
 
     private func transport(_ version: String) throws -> TUSTransport { try Self.transport(version) }
 
-    @Test func findsVersionOfServer() async throws {
+    @Test func detectsVersionOfServer() async throws {
         let server = try await NIOUploadServer()
         let transport = TUSTransport()
         for settings in [["dialect": "ietf"], [:]] {
@@ -41,7 +41,7 @@ import TransportTUS
 
     /// The connection of each upload breaks once: near the start, at one of two positions within the content, or shortly before its end.
     @Test(arguments: versions) func resumesAfterLostConnections(version: String) async throws {
-        // More than the sockets of client, relay and server hold, so the server announces the upload before all content is sent.
+        // More than the sockets of client, relay and server can buffer, so the server announces the upload before all content is sent.
         let size = 32 << 20
         let server = try await NIOUploadServer()
         let transport = try transport(version)
@@ -97,7 +97,7 @@ import TransportTUS
         await server.stop()
     }
 
-    /// After its upload was removed, the file can't resume.
+    /// After the upload of a file was removed, the file can't resume.
     @Test(arguments: versions) func removesUpload(version: String) async throws {
         let server = try await NIOUploadServer()
         let transport = try transport(version)

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Uploads by a queue whose tus server is replaced by a server of the IETF's protocol *Resumable Uploads for HTTP*, or the reverse.
+/// Uploads by a queue whose tus server is replaced by a server that speaks the IETF protocol *Resumable Uploads for HTTP*, or the reverse.
 @Suite(.timeLimit(.minutes(3))) struct ProtocolChangeLoopbackTests {
     private let interop: InteropFixture
 
@@ -14,8 +14,8 @@ import TransportTUS
         interop = try InteropFixture()
     }
 
-    /// The connection breaks in the middle of a file, and a server of the other protocol replaces the first server. The file restarts once, and the
-    /// next file does not restart.
+    /// The connection breaks in the middle of a file, and a server that speaks the other protocol replaces the first server. The file restarts once,
+    /// and the next file does not restart.
     @Test(
         arguments: [(.tus, .draft8), (.tus, .final), (.draft8, .tus), (.final, .tus)] as [(LoopbackDialect, LoopbackDialect)],
         [true, false])

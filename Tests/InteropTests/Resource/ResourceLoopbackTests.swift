@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Uploads with the IETF's protocol *Resumable Uploads for HTTP* to `tus-loopback`.
+/// Uploads with the IETF protocol *Resumable Uploads for HTTP* to `tus-loopback`.
 @Suite struct ResourceLoopbackTests {
     private let interop: InteropFixture
     private let transport = TUSTransport()
@@ -52,8 +52,8 @@ import TransportTUS
         await close(server)
     }
 
-    /// The connection breaks after the given number of content bytes, at most all of them. No byte is stored twice, and there is only one upload of
-    /// the file.
+    /// The connection breaks after the given number of content bytes, possibly after the last one. No byte is stored twice, and there is only one
+    /// upload of the file.
     @Test(arguments: dialects, [0, 1, 1000, 1 << 20, (3 << 20) - 1, 3 << 20]) func resumesAfterCut(dialect: LoopbackDialect, cut: Int64)
         async throws
     {
@@ -69,7 +69,7 @@ import TransportTUS
         await close(server)
     }
 
-    @Test(arguments: dialects, [true, false]) func asksForOutcomeOfLostResponse(dialect: LoopbackDialect, forgets: Bool) async throws {
+    @Test(arguments: dialects, [true, false]) func queriesOutcomeAfterLostResponse(dialect: LoopbackDialect, forgets: Bool) async throws {
         let (server, upload) = try await open(LoopbackOptions(dialect: dialect, forgetsCompleteUploads: forgets))
         _ = try await upload.run(try interop.file("first", size: 10))
         server.inject(.loseFinalResponse)
@@ -186,7 +186,7 @@ import TransportTUS
     }
 
     /// The queue resumes a file after a lost connection, and removes the unfinished upload of a cancelled session with `DELETE`.
-    @Test(arguments: dialects) func queueResumesAndDiscards(dialect: LoopbackDialect) async throws {
+    @Test(arguments: dialects) func queueResumesAndRemovesUploads(dialect: LoopbackDialect) async throws {
         let server = interop.loopbackServer(LoopbackOptions(dialect: dialect, progressInterval: 100_000))
         let url = try await server.start()
         let queue = try await interop.openQueue(url.absoluteString, settings: ["dialect": "ietf"])
@@ -208,7 +208,7 @@ import TransportTUS
 
     /// With the default settings, the transport finds the protocol of an endpoint from the response to `OPTIONS`, and the check of the endpoint
     /// names the protocol.
-    @Test func findsProtocol() async throws {
+    @Test func detectsProtocol() async throws {
         let (server, upload) = try await open(LoopbackOptions(dialect: .draft8), settings: ["dialect": "auto"])
         // The request has no version header, so the server rejects it and names its own version.
         let report = try await transport.check(upload.endpoint, credentials: DirectUpload.Passphrase())

@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Uploads with the IETF's protocol *Resumable Uploads for HTTP* through nginx, with TLS, over HTTP/1.1 and HTTP/2. nginx 1.22 forwards an interim
+/// Uploads with the IETF protocol *Resumable Uploads for HTTP* through nginx, with TLS, over HTTP/1.1 and HTTP/2. nginx 1.22 forwards an interim
 /// response (104) as if it were the final one.
 @Suite struct ResourceNginxTests {
     private let interop: InteropFixture

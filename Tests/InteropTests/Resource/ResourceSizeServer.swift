@@ -1,6 +1,6 @@
 import ScriptedHTTP
 
-/// The responses to one request to a server of the IETF's protocol *Resumable Uploads for HTTP*, version 10, for ``ResourceSizeTests``.
+/// The responses to one request, from a server that speaks version 10 of the IETF protocol *Resumable Uploads for HTTP*, for ``ResourceSizeTests``.
 struct ResourceSizeServer {
     private static let version = "Upload-Draft-Interop-Version: 10"
     private static let empty = "Content-Length: 0"
@@ -21,7 +21,7 @@ struct ResourceSizeServer {
     }
 
     /// Returns the steps of a server that stores small files, and reports a number in one field.
-    func answer(_ field: ResourceSizeTests.Field, _ number: Int64) -> [ServerStep] {
+    func steps(_ field: ResourceSizeTests.Field, _ number: Int64) -> [ServerStep] {
         let complete = respond(200, "Upload-Complete: ?1", Self.empty)
         switch (request.method, field) {
         case ("OPTIONS", .maximumAppendSize): return options("Upload-Limit: max-append-size=\(number)")
@@ -58,7 +58,7 @@ struct ResourceSizeServer {
     }
 
     /// Returns the steps of a server that stores only empty files.
-    func answer(_ response: ResourceSizeTests.Response, _ largestInteger: Int64) -> [ServerStep] {
+    func steps(_ response: ResourceSizeTests.Response, _ largestInteger: Int64) -> [ServerStep] {
         switch (request.method, response) {
         case ("OPTIONS", .largeMinimum): return options("Upload-Limit: min-size=\(largestInteger)")
         case ("OPTIONS", .smallAppends): return options("Upload-Limit: max-append-size=0")

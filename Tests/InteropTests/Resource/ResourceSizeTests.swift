@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Servers of the IETF's protocol *Resumable Uploads for HTTP* that report arbitrary numbers, and files of arbitrary sizes, tested with a real
+/// Servers that speak the IETF protocol *Resumable Uploads for HTTP* and report arbitrary numbers, and files of arbitrary sizes, tested with a real
 /// queue. The queue never traps, quarantines no session, and explains why each unfinished session has not completed.
 @Suite(.timeLimit(.minutes(10)))
 struct ResourceSizeTests {
@@ -56,7 +56,7 @@ struct ResourceSizeTests {
         case .creationOffset, .headOffset: number == 0
         // The server does not complete the upload, or reports a conflict each time.
         case .patchOffset, .conflictOffset, .expectedOffset: false
-        // No number is the size of the file.
+        // No number equals the size of the file.
         case .headLength: false
         case .maximumSize: number > 0
         case .minimumSize: number == 0 || number > largestInteger
@@ -77,7 +77,7 @@ struct ResourceSizeTests {
             guard let field = request.path.split(separator: "/").first.flatMap({ Field(rawValue: String($0)) }) else {
                 return [.answer(404)]
             }
-            return ResourceSizeServer(request, id).answer(field, number)
+            return ResourceSizeServer(request, id).steps(field, number)
         }
         let accounts = Field.allCases.map { Self.account($0.rawValue, at: server) }
         let options = SizeMatrix.options(policy)
@@ -134,7 +134,7 @@ struct ResourceSizeTests {
             guard let response = request.path.split(separator: "/").first.flatMap({ Response(rawValue: String($0)) }) else {
                 return [.answer(404)]
             }
-            return ResourceSizeServer(request, id).answer(response, Self.largestInteger)
+            return ResourceSizeServer(request, id).steps(response, Self.largestInteger)
         }
         let accounts = Response.allCases.map { Self.account($0.rawValue, at: server) }
         let options = SizeMatrix.options(policy)
@@ -159,7 +159,7 @@ struct ResourceSizeTests {
         server.stop()
     }
 
-    /// An account with an endpoint of the IETF's protocol. The first component of the endpoint's path is the name of the account.
+    /// An account with an endpoint that uses the IETF protocol. The first component of the endpoint's path is the name of the account.
     private static func account(_ name: String, at server: ScriptedServer) -> Account {
         Account(name, endpoints: [.tus(server.url("/\(name)/"), credentials: [], options: TUSOptions(dialect: .ietf))])
     }

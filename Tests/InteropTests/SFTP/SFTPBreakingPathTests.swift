@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Transfers over a network path that breaks connections again and again.
+/// Transfers over a network path that breaks connections repeatedly.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPBreakingPathTests {
     private let clock = AdvanceableClock()
@@ -58,8 +58,8 @@ struct SFTPBreakingPathTests {
     }
 
     /// At most 4 MiB may be unacknowledged. Each connection breaks after 5 MiB, so the server has acknowledged some bytes of each
-    /// connection. The next connection continues after these bytes, unless the connection breaks while the server syncs the part file: if
-    /// that sync failed, the acknowledged bytes may be lost.
+    /// connection. Over the next connection, the upload resumes after these bytes, unless the connection broke while the server synced the
+    /// part file: if that sync failed, the acknowledged bytes may be lost.
     @Test func eachShortConnectionMakesProgress() async throws {
         let (size, window, bytesPerConnection) = (64 << 20, 4 << 20, 5 << 20)
         let interop = try InteropFixture()
@@ -110,13 +110,13 @@ struct SFTPBreakingPathTests {
     }
 
     /// How long each connection lasts at 4 MiB/s: ten or two seconds.
-    enum Life: CaseIterable {
+    enum Lifetime: CaseIterable {
         case tenSeconds, twoSeconds
 
         fileprivate var bytes: Int { self == .tenSeconds ? 40 << 20 : 8 << 20 }
         fileprivate var size: Int { self == .tenSeconds ? 100 << 20 : 40 << 20 }
-        /// The rate limit in bytes per second. Only a short life needs it, because the unacknowledged bytes of a fast path are a large share
-        /// of such a life.
+        /// The rate limit in bytes per second. Only a short lifetime needs it: on a fast path, the unacknowledged bytes would be a large
+        /// share of all bytes.
         fileprivate var rate: Int64? { self == .tenSeconds ? nil : 4 << 20 }
     }
 
@@ -125,22 +125,22 @@ struct SFTPBreakingPathTests {
     /// impossible without syncs.
     ///
     /// - Parameter syncs: Whether the endpoint requests syncs of uploaded files.
-    @Test(arguments: [(true, true), (true, false), (false, true)], Life.allCases)
-    func breakingPathRepeatsAtMostTenth(_ kind: (isUpload: Bool, syncs: Bool), life: Life) async throws {
+    @Test(arguments: [(true, true), (true, false), (false, true)], Lifetime.allCases)
+    func breakingPathRepeatsAtMostTenth(_ kind: (isUpload: Bool, syncs: Bool), lifetime: Lifetime) async throws {
         let (isUpload, syncs) = kind
         let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let direction: RawServer.Direction = isUpload ? .fromClient : .fromServer
         let passed = Locked(0)
         let relay = try RawServer.relay(
-            to: folder.server.port, limit: isUpload ? nil : life.bytes, clientLimit: isUpload ? life.bytes : nil,
+            to: folder.server.port, limit: isUpload ? nil : lifetime.bytes, clientLimit: isUpload ? lifetime.bytes : nil,
             passes: { way, count in
                 if way == direction { passed.withLock { $0 += count } }
                 return true
             })
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["sync": "\(syncs)"])])
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
-        let content = Data.nonRepeating(life.size)
+        let content = Data.nonRepeating(lifetime.size)
         try content.write(to: source.appending(path: "reel"))
         let request: SessionRequest =
             isUpload
@@ -155,15 +155,15 @@ struct SFTPBreakingPathTests {
             })
         let transport: any Transport = if isUpload { observed } else { SFTPTransport() }
         let queue = try await interop.openQueue(account, transports: [transport], clock: clock.engineClock)
-        if let rate = life.rate { try await queue.setRateLimit(rate) }
+        if let rate = lifetime.rate { try await queue.setRateLimit(rate) }
         let id = try await queue.enqueue(request).id
         try await queue.start()
         #expect(try await queue.session(id).value.state == .completed)
         let (bytes, broken) = (passed.withLock { $0 }, brokenSyncs.withLock { $0 })
-        #expect(relay.accepted > (life.size - 1) / life.bytes, "the connections broke")
+        #expect(relay.accepted > (lifetime.size - 1) / lifetime.bytes, "the connections broke")
         #expect(broken <= 1, "\(broken) attempts without an acknowledged position")
-        print("\(life) \(kind): \(bytes) of \(life.size) bytes over \(relay.accepted) connections, \(broken) broken syncs")
-        #expect(bytes <= life.size * 11 / 10 + broken * life.bytes, "\(bytes) bytes over \(relay.accepted) connections")
+        print("\(lifetime) \(kind): \(bytes) of \(lifetime.size) bytes over \(relay.accepted) connections, \(broken) broken syncs")
+        #expect(bytes <= lifetime.size * 11 / 10 + broken * lifetime.bytes, "\(bytes) bytes over \(relay.accepted) connections")
         #expect(try Data(contentsOf: target.appending(path: "reel")) == content)
         await queue.shutdown()
         relay.stop()
@@ -178,7 +178,7 @@ struct SFTPBreakingPathTests {
         let state = Locked((connections: 0, passed: 0))
         let started = try RawServer.relay(
             to: folder.server.port,
-            greets: { _ in
+            admits: { _ in
                 state.withLock { $0 = ($0.connections + 1, 0) }
                 return true
             },

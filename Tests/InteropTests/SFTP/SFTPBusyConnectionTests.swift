@@ -29,7 +29,7 @@ struct SFTPBusyConnectionTests {
             (stalls, stallContinuation) = AsyncStream.makeStream()
         }
 
-        /// Passed as the argument `passes` of ``RawServer/relay(to:limit:clientLimit:resets:bufferSize:greets:hears:passes:)``. Blocks the relay's
+        /// Passed as the argument `passes` of ``RawServer/relay(to:limit:clientLimit:resets:bufferSize:admits:observes:passes:)``. Blocks the relay's
         /// thread while the connection stalls.
         func passes(_ way: RawServer.Direction, _: Int) -> Bool {
             guard way == direction, isDue() else { return true }
@@ -51,7 +51,7 @@ struct SFTPBusyConnectionTests {
         let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
-        let path = StallingPath(isUpload ? .fromClient : .fromServer) { TransferGate.partSize(in: target) ?? 0 >= 4 << 20 }
+        let path = StallingPath(isUpload ? .fromClient : .fromServer) { TransferGate.partFileSize(in: target) ?? 0 >= 4 << 20 }
         let relay = try RawServer.relay(to: folder.server.port, passes: path.passes)
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["maxConnections": "1"])])
         let queue = try await interop.openQueue(account, transports: [SFTPTransport()])
@@ -85,7 +85,7 @@ struct SFTPBusyConnectionTests {
         policy.activityInterval = .seconds(3_600)
         let folder = try await SFTPServerFolder(policy: policy)
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
-        let path = StallingPath(isUpload ? .fromClient : .fromServer) { TransferGate.partSize(in: target) ?? 0 >= 4 << 20 }
+        let path = StallingPath(isUpload ? .fromClient : .fromServer) { TransferGate.partFileSize(in: target) ?? 0 >= 4 << 20 }
         let relay = try RawServer.relay(to: folder.server.port, passes: path.passes)
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["maxConnections": "2"])])
         let queue = try await interop.openQueue(account, transports: [folder.transport])

@@ -12,7 +12,7 @@ struct SFTPFaultTests {
     /// The SFTP subsystem starts but never responds, for example because a command in the login shell's startup file blocks.
     @Test func timesOutSilentSubsystem() async throws {
         var policy = PoolPolicy()
-        policy.beginTime = .milliseconds(200)
+        policy.startTimeout = .milliseconds(200)
         let folder = try await SFTPServerFolder(subsystems: ["sftp": "exec sleep 600"], policy: policy)
         let endpoint = try folder.endpoint()
         let error = await #expect(throws: TransferError.self) {

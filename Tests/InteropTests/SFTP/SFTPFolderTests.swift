@@ -35,8 +35,8 @@ struct SFTPFolderTests {
     private static func tree(_ folder: URL) throws -> [Data: Data] {
         var files: [Data: Data] = [:]
         let root = FilePath(folder.path)
-        var waiting: [[UInt8]] = [[]]
-        while let relative = waiting.popLast() {
+        var remainingFolders: [[UInt8]] = [[]]
+        while let relative = remainingFolders.popLast() {
             let path = relative.isEmpty ? root : FilePath(bytes: root.bytes + [UInt8(ascii: "/")] + relative)
             guard let handle = unsafe path.withPlatformString({ unsafe opendir($0) }) else { throw Errno(rawValue: errno) }
             defer { unsafe closedir(handle) }
@@ -46,7 +46,7 @@ struct SFTPFolderTests {
                 let child = (relative.isEmpty ? [] : relative + [UInt8(ascii: "/")]) + name
                 let childPath = FilePath(bytes: root.bytes + [UInt8(ascii: "/")] + child)
                 if unsafe entry.pointee.d_type == UInt8(DT_DIR) {
-                    waiting.append(child)
+                    remainingFolders.append(child)
                 } else {
                     let file = try FileDescriptor.open(childPath, .readOnly)
                     files[Data(child)] = try file.closeAfter {

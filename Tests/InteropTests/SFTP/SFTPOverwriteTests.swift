@@ -8,7 +8,7 @@ import TransferCore
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPOverwriteTests {
     /// The existing file at the target name, compared with the transferred file.
-    enum Found: CaseIterable {
+    enum ExistingFile: CaseIterable {
         case nothing
         case same
         case older
@@ -24,7 +24,7 @@ struct SFTPOverwriteTests {
         try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: url.path)
     }
 
-    private static func make(_ found: Found, at url: URL) throws {
+    private static func make(_ found: ExistingFile, at url: URL) throws {
         // This content has the same length as the transferred content.
         let other = Data("the content before.".utf8)
         switch found {
@@ -37,7 +37,7 @@ struct SFTPOverwriteTests {
     }
 
     /// Whether a policy replaces the existing file, according to the table in the documentation of `OverwritePolicy`.
-    private static func replaces(_ policy: OverwritePolicy, _ found: Found) -> Bool {
+    private static func replaces(_ policy: OverwritePolicy, _ found: ExistingFile) -> Bool {
         switch policy {
         case .always: true
         case .different: found != .same
@@ -51,7 +51,7 @@ struct SFTPOverwriteTests {
     {
         let folder = try await SFTPServerFolder()
         let (from, to) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
-        for found in Found.allCases {
+        for found in ExistingFile.allCases {
             let name = "\(found).bin"
             let target = to.appending(path: name)
             try Self.write(Self.content, at: Self.time, to: from.appending(path: name))

@@ -33,9 +33,9 @@ struct SFTPQueueTests {
             try .download(items: contents.keys.sorted().map { .remote(try RemotePath($0)) }, from: "real", to: FilePath(target.path)))
         #expect(try await download.value.statistics.filesDone == 1_000)
         await queue.waitUntilIdle()
-        for place in [folder.files, target] {
-            #expect(try Set(FileManager.default.contentsOfDirectory(atPath: place.path)) == Set(contents.keys))
-            for (name, content) in contents { #expect(try Data(contentsOf: place.appending(path: name)) == content, "\(name)") }
+        for received in [folder.files, target] {
+            #expect(try Set(FileManager.default.contentsOfDirectory(atPath: received.path)) == Set(contents.keys))
+            for (name, content) in contents { #expect(try Data(contentsOf: received.appending(path: name)) == content, "\(name)") }
         }
         // All files share the permitted number of connections.
         let logins = folder.server.log.components(separatedBy: "Accepted publickey").count - 1
@@ -71,7 +71,7 @@ struct SFTPQueueTests {
         await folder.close()
     }
 
-    /// The part file stays on the server. The relay would break a connection that carries the whole file again.
+    /// The part file stays on the server, so the upload resumes. If the client sent the whole file again, the relay would break the connection.
     @Test func cancelledSessionResumesWhenRetried() async throws {
         let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
@@ -85,8 +85,8 @@ struct SFTPQueueTests {
         try await session.cancel()
         await queue.waitUntilIdle()
         #expect(try await session.status.state == .cancelled)
-        let parts = try FileManager.default.contentsOfDirectory(atPath: folder.files.path)
-        #expect(parts.count == 1 && parts != ["large"], "\(parts)")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.files.path)
+        #expect(names.count == 1 && names != ["large"], "\(names)")
         let events = queue.events
         relay.cut(.fromClient, inAllAfter: size - sent / 2)
         try await queue.update(session.id, SessionUpdate(rateLimit: .unlimited))
@@ -95,7 +95,7 @@ struct SFTPQueueTests {
         #expect(try Data(contentsOf: folder.files.appending(path: "large")) == interop.content(file))
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == ["large"])
         await queue.shutdown()
-        // If the client had sent the whole file again, the relay would have broken its connection.
+        // The relay broke no connection, so the client has not sent the whole file again.
         for await event in events {
             switch event.kind {
             case .attemptFailed, .itemRestarted: Issue.record("\(event.kind)")

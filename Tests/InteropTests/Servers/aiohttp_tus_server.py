@@ -30,9 +30,9 @@ async def logged(request, handler):
     try:
         response = await handler(request)
     except web.HTTPException as error:
-        log.answered(number, error.status, error.headers.get("Upload-Offset"), error.headers.get("Location"))
+        log.end(number, error.status, error.headers.get("Upload-Offset"), error.headers.get("Location"))
         raise
-    log.answered(number, response.status, response.headers.get("Upload-Offset"), response.headers.get("Location"))
+    log.end(number, response.status, response.headers.get("Upload-Offset"), response.headers.get("Location"))
     return response
 
 

@@ -39,19 +39,19 @@ app.config["MAX_CONTENT_LENGTH"] = int(sys.argv[2])
 def stored():
     name = urllib.parse.unquote_to_bytes(request.query_string.split(b"path=", 1)[-1])
     files = [(field, file) for field, file in request.files.items(multi=True)]
-    answer = {"fields": request.form.to_dict(), "length": request.content_length, "files": []}
+    response = {"fields": request.form.to_dict(), "length": request.content_length, "files": []}
     for field, file in files:
         content = file.stream.read()
         # Rename each file when it is complete, so that incomplete files are never visible.
-        part = folder.parent / str(uuid.uuid4())
-        part.write_bytes(content)
-        place = folder.joinpath(*textwrap.wrap(name.hex() or "none", 200))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part.rename(place)
-        answer["files"].append({
+        temporary = folder.parent / str(uuid.uuid4())
+        temporary.write_bytes(content)
+        path = folder.joinpath(*textwrap.wrap(name.hex() or "none", 200))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.rename(path)
+        response["files"].append({
             "field": field, "name": file.filename, "type": file.content_type, "sha256": hashlib.sha256(content).hexdigest(),
             "length": len(content)})
-    return json.dumps(answer), 201, {"Content-Type": "application/json"}
+    return json.dumps(response), 201, {"Content-Type": "application/json"}
 
 
 @app.post("/upload")
@@ -93,8 +93,8 @@ def parts():
 @app.post("/slow")
 def slow():
     length = 0
-    while piece := request.stream.read(1 << 20):
-        length += len(piece)
+    while data := request.stream.read(1 << 20):
+        length += len(data)
         time.sleep(0.1)
     time.sleep(3)
     return {"length": length}, 201

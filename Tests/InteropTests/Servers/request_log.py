@@ -12,9 +12,9 @@ class RequestLog:
         self.lock = threading.Lock()
         self.numbers = itertools.count(sum(1 for _ in open(folder / "requests.jsonl")))
 
-    def write(self, entry):
+    def write(self, fields):
         with self.lock:
-            self.file.write(json.dumps(entry) + "\n")
+            self.file.write(json.dumps(fields) + "\n")
 
     def begin(self, method, path, headers):
         """Records a request, and returns its number. The headers are a case-insensitive mapping."""
@@ -24,5 +24,6 @@ class RequestLog:
             "metadata": headers.get("Upload-Metadata"), "concat": headers.get("Upload-Concat")})
         return number
 
-    def answered(self, number, status, offset, location):
+    def end(self, number, status, offset, location):
+        """Records the response to a request."""
         self.write({"number": number, "status": status, "answeredOffset": offset, "location": location})

@@ -30,24 +30,25 @@ class Handler(TusHTTPRequestHandler):
 
     def parse_request(self):
         self.number = None
-        self.answer = {}
+        self.logged_response = {}
         if not super().parse_request():
             return False
         self.number = log.begin(self.command, self.path, self.headers)
         return True
 
     def send_response(self, code, message=None):
-        self.answer["status"] = code
+        self.logged_response["status"] = code
         super().send_response(code, message)
 
     def send_header(self, keyword, value):
         if keyword.lower() in ("upload-offset", "location"):
-            self.answer[keyword.lower()] = str(value)
+            self.logged_response[keyword.lower()] = str(value)
         super().send_header(keyword, value)
 
     def end_headers(self):
         if self.number is not None:
-            log.answered(self.number, self.answer.get("status"), self.answer.get("upload-offset"), self.answer.get("location"))
+            logged = self.logged_response
+            log.end(self.number, logged.get("status"), logged.get("upload-offset"), logged.get("location"))
         super().end_headers()
 
     def log_message(self, *arguments):

@@ -34,13 +34,13 @@ class Logged:
             return await self.app(scope, receive, send)
         number = log.begin(scope["method"], scope["path"], Headers(scope=scope))
 
-        async def answer(message):
+        async def send_logged(message):
             if message["type"] == "http.response.start":
                 headers = Headers(raw=message["headers"])
-                log.answered(number, message["status"], headers.get("Upload-Offset"), headers.get("Location"))
+                log.end(number, message["status"], headers.get("Upload-Offset"), headers.get("Location"))
             await send(message)
 
-        await self.app(scope, receive, answer)
+        await self.app(scope, receive, send_logged)
 
 
 app = FastAPI()

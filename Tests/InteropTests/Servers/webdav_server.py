@@ -24,7 +24,8 @@ modules = "/usr/lib/apache2/modules"
 
 
 def apache():
-    # Apache does not serve files as root. Change the user here, because a change in Apache would cancel the signal that ends it with this program.
+    # Apache does not serve files as root. Change the user here, because if Apache changed its user, the signal that ends Apache together with this
+    # program would be cancelled.
     if os.geteuid() == 0:
         user = pwd.getpwnam("www-data")
         for path in (folder, files):

@@ -18,8 +18,8 @@ final class CuttingRelay: Sendable {
         var isListenerOpen = true
         var accepted = 0
         var target: UInt16
-        /// The treatment of new connections after the last of the `remaining` bytes has broken all connections. If nil, that byte breaks
-        /// only its own connection.
+        /// The treatment of new connections after a number in `remaining` has run out and all connections have broken. If nil, only the connection
+        /// that passes the last byte breaks.
         var treatment: Treatment?
     }
 
@@ -184,7 +184,7 @@ private final class OneWay {
     private let sink: CInt
     private let delay: DispatchTimeInterval?
     private let isBroken = Locked(false)
-    private let pieces = Locked<[ArraySlice<UInt8>]>([])
+    private let delayedBytes = Locked<[ArraySlice<UInt8>]>([])
     private let queue = DispatchQueue(label: "relay")
     private let group = DispatchGroup()
 
@@ -196,13 +196,13 @@ private final class OneWay {
     /// - Returns: Whether the other end still accepts bytes.
     func send(_ bytes: ArraySlice<UInt8>) -> Bool {
         guard let delay else { return Self.write(bytes, to: sink) }
-        pieces.withLock { $0.append(bytes) }
+        delayedBytes.withLock { $0.append(bytes) }
         group.enter()
-        queue.asyncAfter(deadline: .now() + delay) { [sink, pieces, isBroken, group] in
+        queue.asyncAfter(deadline: .now() + delay) { [sink, delayedBytes, isBroken, group] in
             defer { group.leave() }
             // Timers may fire out of order, but the bytes must be sent in order.
-            let piece = pieces.withLock { $0.removeFirst() }
-            if !Self.write(piece, to: sink) { isBroken.withLock { $0 = true } }
+            let next = delayedBytes.withLock { $0.removeFirst() }
+            if !Self.write(next, to: sink) { isBroken.withLock { $0 = true } }
         }
         return !isBroken.withLock { $0 }
     }

@@ -79,7 +79,7 @@ final class NginxProxy {
     /// waits for the response to one more request, which nginx rejects because it lacks TLS. nginx has one thread, so its log then contains all
     /// earlier requests.
     private static func awaitLog(_ port: UInt16) throws {
-        struct NoAnswer: Error {}
+        struct NoResponse: Error {}
         let connection = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { Glibc.close(connection) }
         var address = sockaddr_in()
@@ -92,9 +92,9 @@ final class NginxProxy {
             }
         }
         let request = Array("\(marker) / HTTP/1.0\r\n\r\n".utf8)
-        var answer: UInt8 = 0
+        var response: UInt8 = 0
         guard isConnected, unsafe send(connection, request, request.count, CInt(MSG_NOSIGNAL)) == request.count,
-            unsafe recv(connection, &answer, 1, 0) == 1
-        else { throw NoAnswer() }
+            unsafe recv(connection, &response, 1, 0) == 1
+        else { throw NoResponse() }
     }
 }

@@ -5,7 +5,7 @@ struct ObservedTransport<Base: Transport & PartialDiscarding>: Transport, Partia
     let base: Base
     var willBegin: @Sendable (FileAttempt) -> Void = { _ in }
     var didFail: @Sendable (FileAttempt) -> Void = { _ in }
-    var didDiscard: @Sendable (Checkpoint) -> Void = { _ in }
+    var didRemove: @Sendable (Checkpoint) -> Void = { _ in }
 
     var id: TransportID { base.id }
 
@@ -21,7 +21,7 @@ struct ObservedTransport<Base: Transport & PartialDiscarding>: Transport, Partia
 
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         try await base.discard(checkpoint, at: endpoint, credentials: credentials)
-        didDiscard(checkpoint)
+        didRemove(checkpoint)
     }
 
     func shutdown() async { await base.shutdown() }

@@ -14,7 +14,7 @@ final class RealServer {
         case aiohttpTUS = "aiohttp_tus"
 
         var hasConcatenation: Bool { self != .aiohttpTUS }
-        var takesContentInCreation: Bool { self != .aiohttpTUS }
+        var acceptsContentInCreation: Bool { self != .aiohttpTUS }
     }
 
     struct Request: Decodable {

@@ -32,8 +32,7 @@ final class SFTPServerFolder: Sendable {
         server.stop()
     }
 
-    /// - Parameters:
-    ///   - port: The port of a relay, or nil for the server's port.
+    /// - Parameter port: The port of a relay, or nil for the server's port.
     func endpoint(port: UInt16? = nil, _ settings: [String: String] = [:]) throws -> Endpoint {
         Endpoint(
             transport: .sftp, address: "sftp://\(server.user)@127.0.0.1:\(port ?? server.port)\(files.path)/",
@@ -76,7 +75,7 @@ private struct NoSecrets: CredentialProvider {
 }
 
 extension Data {
-    /// Returns content that contains its own positions as numbers, so that tests detect repeated or misplaced parts.
+    /// Returns content that contains its own positions as numbers, so that tests detect repeated or misplaced bytes.
     static func nonRepeating(_ size: Int) -> Data {
         var data = Data(capacity: size + 1000)
         while data.count < size { data += Data("\(data.count),".utf8) + Data(repeating: UInt8(ascii: "."), count: 900) }

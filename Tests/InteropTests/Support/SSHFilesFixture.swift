@@ -68,9 +68,9 @@ final class SSHFilesFixture: DownloadingFixture {
         let final = FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes)
         if Self.exists(final) { return final }
         let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
-        let part = FilePath(files.path).appending(".tq-\(transferID).part")
-        try await waitUntilClosed(part)
-        return Self.exists(part) ? part : nil
+        let partFile = FilePath(files.path).appending(".tq-\(transferID).part")
+        try await waitUntilClosed(partFile)
+        return Self.exists(partFile) ? partFile : nil
     }
 
     /// Waits until the server has closed the file. After a connection breaks, the server continues to process the bytes that it received.

@@ -33,7 +33,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Uses the IETF's protocol *Resumable Uploads for HTTP*.
+    /// Uses the IETF protocol *Resumable Uploads for HTTP*.
     @Test(arguments: TransportPromise.allCases, ResourceLoopbackTests.dialects)
     func keepsUploadPromiseWithResources(_ promise: TransportPromise, dialect: LoopbackDialect) async throws {
         let fixture = try await LoopbackFixture(LoopbackOptions(dialect: dialect))
@@ -46,7 +46,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Uses the IETF's protocol.
+    /// Uses the IETF protocol.
     @Test(arguments: StreamPromise.allCases, ResourceLoopbackTests.dialects)
     func keepsStreamPromiseWithResources(_ promise: StreamPromise, dialect: LoopbackDialect) async throws {
         let fixture = try await LoopbackFixture(LoopbackOptions(dialect: dialect), isRelayed: true)

@@ -89,7 +89,7 @@ import TransportTUS
         #expect(error?.failureClass == .unsupported)
         #expect(
             error?.message
-                == "The server http://127.0.0.1:\(server.port) does not compare checksums and does not offer uploads for download, so uploads can't be verified."
+                == "The server http://127.0.0.1:\(server.port) does not compare checksums and does not allow the download of uploads, so uploads can't be verified. Use --verify size."
         )
         #expect(error?.cause == "GET returned 405")
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "GET", "DELETE"])

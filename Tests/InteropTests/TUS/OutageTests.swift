@@ -208,7 +208,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// One request sends the whole file, so the killed server has confirmed nothing. A fallback would send everything again.
+    /// One request sends the whole file, so the killed server has confirmed nothing. A fallback would restart the file.
     @Test func keepsUnconfirmedBytesDespiteNextEndpoint() async throws {
         var first = try await startServer("first")
         let second = try await startServer("second")
@@ -225,7 +225,7 @@ import TransportTUS
         try await queue.setRateLimit(nil)
         #expect(try await session.value.state == .completed)
         #expect(try second.requests.isEmpty)
-        // A killed server may have lost the bytes, so the queue asks how many the server has.
+        // A killed server may have lost the bytes, so the transport requests the server's offset.
         #expect(try first.requests.contains { $0.method == "HEAD" })
         try await interop.checkContent(of: session, on: first)
         await queue.shutdown()

@@ -35,7 +35,7 @@ import TransportTUS
         try await interop.checkContent(of: session, on: server)
         let requests = try server.requests
         // Servers that accept content in the creation request get each small file in one request.
-        let small = kind.takesContentInCreation ? ["POST"] : ["POST", "PATCH"]
+        let small = kind.acceptsContentInCreation ? ["POST"] : ["POST", "PATCH"]
         #expect(requests.map(\.method) == ["OPTIONS"] + small + small + small + small + ["POST", "PATCH"])
         let metadata = try #require(requests.dropFirst().first?.metadata)
         #expect(metadata.contains("filename \(Data("file-1".utf8).base64EncodedString())"))
@@ -97,8 +97,8 @@ import TransportTUS
         checkOffsets(requests)
         #expect(requests.count { $0.method == "OPTIONS" } == 1)
         #expect(requests.count { $0.method == "POST" } == 2)
-        // After the connection breaks, the server may still process bytes that it received. If its offset grows after a HEAD, it rejects
-        // the next PATCH with 409.
+        // After the connection breaks, the server may still process bytes that it received. If the server's offset grows after a HEAD, the
+        // server rejects the next PATCH with 409.
         let conflicts = requests.count { $0.status == 409 }
         // A HEAD follows each failed PATCH: the two interrupted requests and the conflicts. Each attempt after a failed attempt also starts
         // with a HEAD. One of these HEAD requests was interrupted, and never reached the server.

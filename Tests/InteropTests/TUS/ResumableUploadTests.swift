@@ -83,7 +83,7 @@ import TransferKit
         try await interop.checkContent(of: session, on: server)
         #expect(await events.restarts(until: session.id).map(\.code) == [.uploadGone])
         let requests = try server.requests
-        // curl sends the first DELETE. The transport sends the second DELETE, in case the server still has a part of the lost upload.
+        // curl sends the first DELETE. The transport sends the second DELETE, in case the server still has bytes of the lost upload.
         #expect(requests.prefix(5).map(\.method) == ["OPTIONS", "POST", "PATCH", "DELETE", "HEAD"])
         #expect(requests.dropFirst(5).compactMap(\.method).sorted() == ["DELETE", "PATCH", "POST"])
         #expect(requests.filter { $0.method == "HEAD" }.map(\.status) == [404])

@@ -21,12 +21,12 @@ final class EchoHandler: SSHChannelHandler {
     }
 
     private let content: [UInt8]
-    private let chunkSize: Int
+    private let blockSize: Int
     private let state = Locked(State())
 
-    init(size: Int, chunkSize: Int = 30_000) {
+    init(size: Int, blockSize: Int = 30_000) {
         content = TemporaryFile.content(size: size)
-        self.chunkSize = chunkSize
+        self.blockSize = blockSize
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) {
@@ -44,9 +44,9 @@ final class EchoHandler: SSHChannelHandler {
 
     func bytesToSend() -> [UInt8] {
         state.withLock { state in
-            let chunk = Array(content[state.sent..<min(content.count, state.sent + chunkSize)])
-            state.sent += chunk.count
-            return chunk
+            let block = Array(content[state.sent..<min(content.count, state.sent + blockSize)])
+            state.sent += block.count
+            return block
         }
     }
 

@@ -19,15 +19,15 @@ final class TestHandler: SSHChannelHandler {
     }
 
     private let state = Locked(State())
-    private let keeps: Bool
+    private let storesBytes: Bool
 
-    /// - Parameter keeps: Whether to store received bytes, rather than only count them.
-    init(keeps: Bool = true) {
-        self.keeps = keeps
+    /// - Parameter storesBytes: Whether to store received bytes, rather than only count them.
+    init(storesBytes: Bool = true) {
+        self.storesBytes = storesBytes
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) {
-        let copy = keeps ? unsafe [UInt8](bytes) : []
+        let copy = storesBytes ? unsafe [UInt8](bytes) : []
         let count = bytes.count
         state.withLock { state in
             state.received += copy
@@ -46,8 +46,8 @@ final class TestHandler: SSHChannelHandler {
     }
 
     /// Queues bytes to send. If the channel is open, the caller must then wake the channel.
-    func send(_ chunk: [UInt8]) {
-        state.withLock { $0.toSend.append(chunk) }
+    func send(_ bytes: [UInt8]) {
+        state.withLock { $0.toSend.append(bytes) }
     }
 
     var received: [UInt8] { state.withLock { $0.received } }

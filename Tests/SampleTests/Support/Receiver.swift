@@ -50,9 +50,9 @@ final class Receiver: Sendable {
         var line = Data()
         // Python can write the line and its end separately.
         while line.last != UInt8(ascii: "\n") {
-            let part = try program.read()
-            guard !part.isEmpty else { throw Ended() }
-            line += part
+            let received = try program.read()
+            guard !received.isEmpty else { throw Ended() }
+            line += received
         }
         return String(decoding: line.dropLast(), as: UTF8.self)
     }

@@ -12,7 +12,7 @@ final class Sample: Sendable {
     /// Starts a sample.
     ///
     /// - Parameters:
-    ///   - name: The name of its program, or the path of another program.
+    ///   - name: The name of the sample's program, or the path of another program.
     ///   - arguments: The first arguments of the program.
     ///   - folder: The sample stores its queue here, and writes its standard error to a file here.
     ///   - rest: The arguments after `arguments`.
@@ -31,8 +31,8 @@ final class Sample: Sendable {
         }
         Thread.detachNewThread { [program] in
             var text = Data()
-            while let part = try? program.read(), !part.isEmpty {
-                text += part
+            while let received = try? program.read(), !received.isEmpty {
+                text += received
                 while let index = text.firstIndex(of: UInt8(ascii: "\n")) {
                     sink.yield(String(decoding: text[..<index], as: UTF8.self))
                     text = Data(text[(index + 1)...])

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TransferKit
 
-/// Runs the browser tests of the page against a fleet; see `BrowserTests` in TransferWebTests.
+/// Runs the browser tests of the web page against a fleet; see `BrowserTests` in TransferWebTests.
 @Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil)) struct FleetBrowserTests {
     @Test(arguments: ["reorder", "stale", "reconnect", "forms", "keys"]) func `the page controls a fleet`(_ test: String) async throws {
         let fleet = try await FleetFixture()

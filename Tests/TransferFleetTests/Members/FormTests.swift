@@ -9,7 +9,8 @@ import TransferFleet
 import TransferKit
 import TransportHTTP
 
-/// Forms in a fleet. A member can die after the server has received a form and before the member has stored its completion in the database.
+/// Forms in a fleet. A member can die after the server has received a form and before the member has stored the form's completion in the
+/// database.
 @Suite(.timeLimit(.minutes(3))) struct FormTests {
     /// A fleet with the account `forms`, and a server that receives forms.
     private struct Setup {
@@ -26,7 +27,8 @@ import TransportHTTP
             try await fixture.fleet.fleet.save(Account("forms", endpoints: [.http(address, options: options)]))
         }
 
-        /// Adds a session with forms that are sent one after the other. Each form has a file with a few bytes, and zeros up to its size.
+        /// Adds a session with forms that are sent one after the other. Each form has one file: 100 bytes of content, then zeros up to the
+        /// given size.
         func add(sizes: [Int64] = [100_000]) async throws -> SessionID {
             let forms = try sizes.indices.map { index in
                 let path = try fixture.file("clip-\(index)", size: 100)
@@ -40,16 +42,16 @@ import TransportHTTP
 
         /// Waits until the server has received a number of whole forms.
         func waitForBodies(_ count: Int) async throws {
-            try await fixture.wait("the server has \(count) whole forms") { whole.count >= count }
+            try await fixture.wait("the server has \(count) whole forms") { completeForms.count >= count }
         }
 
         /// The received bodies that end with the last line of a form.
-        var whole: [[UInt8]] { server.requests.map(\.body).filter { $0.suffix(4).elementsEqual("--\r\n".utf8) } }
+        var completeForms: [[UInt8]] { server.requests.map(\.body).filter { $0.suffix(4).elementsEqual("--\r\n".utf8) } }
 
         /// The value of the field `transfer` in each whole form.
         var transfers: Set<String> {
             Set(
-                whole.compactMap { body in
+                completeForms.compactMap { body in
                     String(decoding: body.prefix(1_000), as: UTF8.self).firstMatch(of: /name="transfer"\r\n\r\n(.*?)\r\n/).map {
                         String($0.1)
                     }
@@ -72,32 +74,32 @@ import TransportHTTP
     }
 
     /// Never responds to the first form, and accepts all others.
-    private static func firstIsLost(_ number: Int) -> [ServerStep] { [.read(nil)] + (number == 0 ? [.silence] : [.answer(201)]) }
+    private static func stepsIgnoringFirstForm(_ number: Int) -> [ServerStep] { [.read(nil)] + (number == 0 ? [.silence] : [.answer(201)]) }
 
-    @Test func `a form with an unknown outcome is reported, and not sent again until someone retries it`() async throws {
-        let setup = try await Setup { Self.firstIsLost($0) }
+    @Test func `a form with an unknown outcome is reported, and not sent again until a user retries it`() async throws {
+        let setup = try await Setup { Self.stepsIgnoringFirstForm($0) }
         defer { setup.server.stop() }
         let id = try await setup.add(sizes: [100_000, 1_000])
         let second = try await setup.takeOver(id)
         try await setup.fixture.waitForAll([id], .failed)
         #expect(try await setup.error(of: id)?.code == .outcomeUnknown)
         #expect(try await setup.fixture.fleet.fleet.items(of: id, from: 0, limit: 10).map(\.state) == [.failed, .completed])
-        #expect(setup.whole.count == 2 && setup.transfers.count == 2)
+        #expect(setup.completeForms.count == 2 && setup.transfers.count == 2)
         _ = try await setup.fixture.fleet.fleet.apply(.retry, to: .id(id))
         try await setup.fixture.waitForAll([id])
         second.kill()
-        #expect(setup.whole.count == 3)
+        #expect(setup.completeForms.count == 3)
         #expect(setup.transfers.count == 2, "The second copy of the form has another ID.")
     }
 
     @Test func `a form may be sent again after a takeover if the account allows it`() async throws {
-        let setup = try await Setup(HTTPOptions(repeatsUnknownOutcomes: true)) { Self.firstIsLost($0) }
+        let setup = try await Setup(HTTPOptions(repeatsUnknownOutcomes: true)) { Self.stepsIgnoringFirstForm($0) }
         defer { setup.server.stop() }
         let id = try await setup.add()
         let second = try await setup.takeOver(id)
         try await setup.fixture.waitForAll([id])
         second.kill()
-        #expect(setup.whole.count == 2 && setup.transfers.count == 1)
+        #expect(setup.completeForms.count == 2 && setup.transfers.count == 1)
     }
 
     /// The server accepts only whole forms, so sending an incomplete form again creates no second copy.
@@ -107,10 +109,10 @@ import TransportHTTP
             number == 0 ? [.read(1_000), .call { isHeld.withLock { $0 = true } }, .silence] : [.read(nil), .answer(201)]
         }
         defer { setup.server.stop() }
-        // The buffers of the system hold only a part of this form.
+        // The buffers of the system hold only part of this form.
         let id = try await setup.add(sizes: [100_000_000])
         let first = try setup.fixture.start("a")
-        try await setup.fixture.wait("the server has a part of the form") { isHeld.withLock(\.self) }
+        try await setup.fixture.wait("the server has part of the form") { isHeld.withLock(\.self) }
         if isKilled {
             first.kill()
         } else {
@@ -121,7 +123,7 @@ import TransportHTTP
         let second = try setup.fixture.start("b")
         try await setup.fixture.waitForAll([id])
         second.kill()
-        #expect(setup.whole.count == 1)
+        #expect(setup.completeForms.count == 1)
     }
 
     @Test func `a form that the server rejected is sent again by another member`() async throws {
@@ -137,11 +139,11 @@ import TransportHTTP
         let second = try setup.fixture.start("b")
         try await setup.fixture.waitForAll([id])
         second.kill()
-        #expect(setup.whole.count == 2 && setup.transfers.count == 1)
+        #expect(setup.completeForms.count == 2 && setup.transfers.count == 1)
     }
 
     /// The form is sent again only if a user retries it after its unknown outcome was reported.
-    @Test(arguments: ["reset", "gateway", "pause", "cancel"]) func `one member does not repeat a form with an unknown outcome`(
+    @Test(arguments: ["reset", "gateway", "pause", "cancel"]) func `without a retry, a form with an unknown outcome is not repeated`(
         end: String
     ) async throws {
         let ended = Locked(0)
@@ -165,16 +167,16 @@ import TransportHTTP
             _ = try await fleet.apply(.resume, to: .id(id))
         case "cancel":
             _ = try await fleet.apply(.cancel(), to: .id(id))
-            try await setup.fixture.wait("the member has left the session") { try await setup.fixture.owner(of: id) == nil }
+            try await setup.fixture.wait("the member has given the session back") { try await setup.fixture.owner(of: id) == nil }
             _ = try await fleet.apply(.retry, to: .id(id))
         default: break
         }
         try await setup.fixture.waitForAll([id], .failed)
         #expect(try await setup.error(of: id)?.code == .outcomeUnknown)
-        #expect(setup.whole.count == 1)
+        #expect(setup.completeForms.count == 1)
         _ = try await fleet.apply(.retry, to: .id(id))
         try await setup.fixture.waitForAll([id])
         member.kill()
-        #expect(setup.whole.count == 2 && setup.transfers.count == 1)
+        #expect(setup.completeForms.count == 2 && setup.transfers.count == 1)
     }
 }

@@ -86,7 +86,7 @@ import TransferKit
         first.suspend()
         let second = try fixture.start("b")
         try await fixture.wait("the other member has the session") { try await fixture.owner(of: id) == "b" }
-        // The stale member wakes while the other one is sending.
+        // The stale member wakes while the other member is sending.
         first.send(SIGCONT)
         fixture.server.stopContent(at: nil)
         try await fixture.waitForAll([id])
@@ -100,7 +100,8 @@ import TransferKit
         try fixture.checkArrived("next", files: 1)
     }
 
-    /// A library that adds `CLOCK_OFFSET` seconds to the wall clock of a process. Unlike libfaketime, it does not change timers of other clocks.
+    /// A library that adds `CLOCK_OFFSET` seconds to the wall clock of a process. Unlike libfaketime, the library does not change timers of
+    /// other clocks.
     private static let clockLibrary = """
         #define _GNU_SOURCE
         #include <stdlib.h>

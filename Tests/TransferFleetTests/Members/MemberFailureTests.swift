@@ -7,7 +7,7 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Failures of a member's own store, of its reports, and of single sessions. Other sessions continue, and no session has two owners.
+/// Failures of a member's own queue database, of its reports, and of single sessions. Other sessions continue, and no session has two owners.
 @Suite(.timeLimit(.minutes(3))) struct MemberFailureTests {
     private static func message(in log: LogLines, beginsWith text: String) -> Bool {
         log.texts().contains { $0.hasPrefix(text) }
@@ -21,7 +21,7 @@ import TransferKit
         let member = try await fixture.member("a", logger: log.logger)
         try await fixture.run([member]) {
             try await fixture.waitForBytes(3_000_000, of: "reel-0")
-            let store = try await RefusingStore(fixture.folder.appending("store-a"))
+            let database = try await RefusingDatabase(fixture.folder.appending("store-a"))
             try await fixture.fleet.fleet.hold(reel)
             try await fixture.wait("the member can't give the session up") {
                 Self.message(in: log, beginsWith: "Cannot remove a session from this member's queue")
@@ -30,7 +30,7 @@ import TransferKit
             fixture.server.stopContent(at: nil)
             try await fixture.waitForRenewals(2, of: reel)
             #expect(try await fixture.owner(of: reel) == "a")
-            try await store.accept()
+            try await database.accept()
             try await fixture.wait("the member gives the session back") { try await fixture.owner(of: reel) == nil }
             #expect(try await member.localState(of: reel) == nil)
             #expect(fixture.server.statistics.uploads.allSatisfy { !$0.isComplete })
@@ -40,17 +40,17 @@ import TransferKit
         try fixture.checkArrived("reel", files: 1)
     }
 
-    @Test func `a member that stops while its store rejects changes keeps its lease`() async throws {
+    @Test func `a member that stops while its own database rejects changes keeps its lease`() async throws {
         let fixture = try await MemberFixture()
         let reel = try await fixture.add("reel", sizes: [6_000_000])
         fixture.server.stopContent(at: 3_000_000)
         let member = try await fixture.member("a")
         let task = Task { try await member.run() }
         try await fixture.waitForBytes(3_000_000, of: "reel-0")
-        let store = try await RefusingStore(fixture.folder.appending("store-a"))
+        let database = try await RefusingDatabase(fixture.folder.appending("store-a"))
         await member.stop()
         try await task.value
-        try await store.accept()
+        try await database.accept()
         // The queue of the first member may still have the session, so the session continues only after its lease ends.
         #expect(try await fixture.owner(of: reel) == "a")
         fixture.server.stopContent(at: nil)
@@ -92,18 +92,18 @@ import TransferKit
         try fixture.checkArrived("note", files: 1)
     }
 
-    @Test func `a pause that the member's own store rejects is repeated`() async throws {
+    @Test func `a pause that the member's own database rejects is repeated`() async throws {
         let fixture = try await MemberFixture()
         let reel = try await fixture.add("reel", sizes: [6_000_000])
         fixture.server.stopContent(at: 3_000_000)
         let member = try await fixture.member("a")
         try await fixture.run([member]) {
             try await fixture.waitForBytes(3_000_000, of: "reel-0")
-            let store = try await RefusingStore(fixture.folder.appending("store-a"))
+            let database = try await RefusingDatabase(fixture.folder.appending("store-a"))
             _ = try await fixture.fleet.fleet.pause(reel)
             // The member has tried to pause after the first of these renewals.
             try await fixture.waitForRenewals(3, of: reel)
-            try await store.accept()
+            try await database.accept()
             try await fixture.waitForRenewals(3, of: reel)
             try await fixture.wait("the member pauses") { try await member.localState(of: reel) == .paused }
             fixture.server.stopContent(at: nil)

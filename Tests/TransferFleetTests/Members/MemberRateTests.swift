@@ -35,7 +35,7 @@ import TransferKit
             try await fixture.wait("both members have their shares of the fleet's limit") {
                 try await limits(members) == [100_000_001, 100_000_000]
             }
-            // A member without sessions uses nothing.
+            // A member without sessions has no share.
             try await fixture.fleet.fleet.hold(ids[1])
             try await fixture.wait("the other member has the whole limits") {
                 let (all, account) = (try await limits(members), try await accountLimits(members))

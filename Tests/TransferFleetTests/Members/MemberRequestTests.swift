@@ -7,14 +7,14 @@ import TransferFleet
 import TransferKit
 import TransportTUS
 
-/// Requests that end the waits of a member's sessions. The server asks for delays that are longer than the tests.
+/// Requests that end the waits of a member's sessions. The server requests delays that are longer than the tests.
 @Suite(.timeLimit(.minutes(3))) struct MemberRequestTests {
     private enum Request: CaseIterable {
         case run, runWithoutNotification, retryEndpoints, unblockAccount, saveAccount
     }
 
-    /// Adds a session, and waits until the queue of its member waits because the server asked for a delay.
-    private func addBusy(_ fixture: MemberFixture, _ member: FleetMember) async throws -> SessionID {
+    /// Adds a session, and returns once the session waits in its member's queue, because the server requested a delay.
+    private func addDelayedSession(_ fixture: MemberFixture, _ member: FleetMember) async throws -> SessionID {
         fixture.server.inject(.answer(status: 503, headers: ["Retry-After": "3000"], method: "POST"))
         let id = try await fixture.add("reel", sizes: [1_000])
         try await fixture.wait("the session waits") {
@@ -31,7 +31,7 @@ import TransportTUS
         let fleet = fixture.fleet.fleet
         let member = try await fixture.member("a")
         try await fixture.run([member]) {
-            let id = try await addBusy(fixture, member)
+            let id = try await addDelayedSession(fixture, member)
             switch request {
             case .run: try await fleet.run(id)
             case .runWithoutNotification:
@@ -56,7 +56,7 @@ import TransportTUS
         let fleet = fixture.fleet.fleet
         let member = try await fixture.member("a", slots: 2)
         try await fixture.run([member]) {
-            let busy = try await addBusy(fixture, member)
+            let busy = try await addDelayedSession(fixture, member)
             let path = try fixture.file("note-0", size: 1_000)
             let note = try await fleet.add([.upload([path], to: "studio", name: "note")], held: true)[0]
             if isRetried {
@@ -73,7 +73,7 @@ import TransportTUS
         try fixture.checkArrived("reel", files: 1)
     }
 
-    @Test func `a request to run a paused session resumes it, and also ends the wait that the server then asks for`() async throws {
+    @Test func `a request to run a paused session resumes it, and also ends the delay that the server then requests`() async throws {
         let fixture = try await MemberFixture()
         let fleet = fixture.fleet.fleet
         let reel = try await fixture.add("reel", sizes: [6_000_000])
@@ -93,7 +93,7 @@ import TransportTUS
     }
 
     /// An earlier process of the member was killed while its queue added the session.
-    @Test func `a member that starts again runs a session that its queue had added only in part`() async throws {
+    @Test func `a member that starts again runs a session that its queue had added only partly`() async throws {
         let fixture = try await MemberFixture()
         let path = try fixture.file("reel-0", size: 100_000)
         let request = try SessionRequest.upload([path], to: "studio", name: "reel")

@@ -103,7 +103,7 @@ import TransferKit
         try fixture.checkArrived("gone", files: 2)
     }
 
-    @Test func `a member without credentials leaves the account to others`() async throws {
+    @Test func `a member without credentials leaves the account to other members`() async throws {
         struct Token: CredentialProvider {
             func secret(for reference: CredentialReference) async throws -> Secret { Secret("token") }
         }

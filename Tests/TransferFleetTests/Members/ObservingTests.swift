@@ -39,7 +39,7 @@ import TransferKit
     }
 
     /// The stream reports a gap in place of events that this version can't read, that were removed, or that a restored database does not have.
-    @Test func `missing events are gaps`() async throws {
+    @Test func `the stream reports a gap in place of missing events`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.add(2)
         let last = try await fleet.fleet.status().revision
@@ -50,7 +50,7 @@ import TransferKit
             if event.revision == 3 { break }
         }
         #expect(kinds.count == 3 && kinds[1] == .gap(from: 2, to: 2))
-        // A page of unreadable events does not hide the later events.
+        // A batch of unreadable events does not hide the later events.
         try await fleet.query("UPDATE event SET kind = '?' WHERE revision < 3")
         let unreadable = try await fleet.store.changes(after: 0, limit: 2)
         #expect(unreadable.events.isEmpty && unreadable.end == 2 && unreadable.running == nil)
@@ -63,7 +63,7 @@ import TransferKit
         }
     }
 
-    /// With `--follow`, watch continues after the database was restarted. Without it, watch ends with a message.
+    /// With `--follow`, watch continues after the database was restarted. Without `--follow`, watch ends with a message.
     @Test(arguments: [true, false]) func `watch survives an outage only with --follow`(follows: Bool) async throws {
         let database = try PostgresServer()
         let fleet = try await FleetFixture(server: database)
@@ -85,14 +85,14 @@ import TransferKit
         #expect(try await output(of: watch, through: "second").contains("second"))
     }
 
-    /// Reads the output of a program until it contains a text, or ends.
+    /// Reads the output of a program until the output contains a text, or ends.
     private func output(of program: StartedProgram, through end: String) async throws -> String {
         try await BlockingIO.run {
             var text = ""
             while !text.contains(end) {
-                let part = try program.read()
-                guard !part.isEmpty else { break }
-                text += String(decoding: part, as: UTF8.self)
+                let received = try program.read()
+                guard !received.isEmpty else { break }
+                text += String(decoding: received, as: UTF8.self)
             }
             return text
         }
@@ -113,7 +113,7 @@ import TransferKit
         #expect(hook.status == 2 && String(decoding: hook.output, as: UTF8.self).contains("can't be used with --fleet"))
     }
 
-    /// The page shows the fleet, its events arrive, and an operation of the HTTP interface changes it.
+    /// The page shows the fleet. The HTTP interface sends the fleet's events, and performs operations on the fleet.
     @Test func `the web server shows and changes a fleet`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
@@ -130,9 +130,9 @@ import TransferKit
             "curl", ["--silent", "--no-buffer", "--header", "Authorization: Bearer \(token)", "\(site)/api/v1/events"])
         defer { events.kill() }
         _ = try await BlockingIO.run { try events.read() }
-        let answer = try await curl(
+        let response = try await curl(
             "--request", "POST", "--json", "{}", "--write-out", " %{http_code}", "\(site)/api/v1/sessions/\(ids[1])/hold")
-        #expect(answer.hasSuffix(" 200") || answer.hasSuffix(" 204"), "\(answer)")
+        #expect(response.hasSuffix(" 200") || response.hasSuffix(" 204"), "\(response)")
         #expect(try await fleet.state(of: ids[1]) == .held)
         #expect(try await output(of: events, through: "held").contains("held"))
     }

@@ -52,7 +52,7 @@ import TransferKit
         let task = Task { try await member.run() }
         try await fixture.waitForBytes(3_000_000, of: "reel-0")
         await BlockingIO.run { database.stop() }
-        // By its own clock, the member stops before another one could take the session.
+        // By its own clock, the member stops before another member could take the session.
         try await member.waitUntilLeft(id)
         await #expect(throws: QueueError.self) { try await fixture.fleet.fleet.status() }
         fixture.server.stopContent(at: nil)

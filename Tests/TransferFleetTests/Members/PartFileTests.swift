@@ -25,21 +25,21 @@ import TransportSFTP
             }
         }
         first.suspend()
-        let earlier = try #require(try parts(in: folder).first)
+        let earlier = try #require(try partFiles(in: folder).first)
         // While the part file is open, no other file can get its inode number.
         let open = try FileDescriptor.open(folder.appending(earlier.name), .readOnly)
         defer { try? open.close() }
         let second = try fixture.start("b")
         try await fixture.wait("the other member writes") {
             guard try await fixture.owner(of: id) == "b" else { return false }
-            return try parts(in: folder).contains { $0.name != earlier.name || $0.size > earlier.size }
+            return try partFiles(in: folder).contains { $0.name != earlier.name || $0.size > earlier.size }
         }
         first.send(SIGCONT)
         try await fixture.waitForAll([id])
-        // A member that lost its lease removes its part file when it notices this, which can be after the end of the session.
+        // A member that lost its lease removes its part file when it notices the loss, which can be after the end of the session.
         try await fixture.wait("only the complete file is left") { try Self.files(in: folder).map(\.name) == ["reel-0"] }
         let files = try Self.files(in: folder)
-        #expect(files.first?.number != earlier.number, "Two members wrote into one file.")
+        #expect(files.first?.number != earlier.number, "Each member has its own part file.")
         for member in [first, second] { member.kill() }
     }
 
@@ -59,7 +59,7 @@ import TransportSFTP
         }
     }
 
-    private func parts(in folder: FilePath) throws -> [File] { try Self.files(in: folder).filter { $0.name.hasSuffix(".part") } }
+    private func partFiles(in folder: FilePath) throws -> [File] { try Self.files(in: folder).filter { $0.name.hasSuffix(".part") } }
 
     private func content(_ path: FilePath) throws -> Data { try Data(contentsOf: URL(filePath: path.string)) }
 
@@ -106,8 +106,8 @@ import TransportSFTP
         #expect(try content(folder.appending("reel-0")) == content(source))
     }
 
-    /// A library that suspends the process just before the process links its first part file (linkat(2)). It first creates the file that the
-    /// variable `STOP_FILE` names.
+    /// A library that suspends the process just before the process links its first part file (linkat(2)). The library first creates the
+    /// file that the variable `STOP_FILE` names.
     private static let suspendingLibrary = """
         #define _GNU_SOURCE
         #include <fcntl.h>
@@ -128,7 +128,7 @@ import TransportSFTP
         }
         """
 
-    @Test func `a member that was suspended before the last step of a download does not place the file later`() async throws {
+    @Test func `a member that was suspended before the last step of a download does not create the file afterwards`() async throws {
         let (fixture, server, folder, source) = try await open(size: 1_000_000, isDownload: true)
         defer { server.stop() }
         let id = try await fixture.fleet.fleet.add([.download(["reel-0"], from: "remote", to: folder)])[0]

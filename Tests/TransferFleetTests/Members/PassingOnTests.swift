@@ -59,7 +59,7 @@ import TransportTUS
     }
 
     /// - Parameter hasOther: Whether another live member may run the session.
-    @Test(arguments: [false, true]) func `a session that a queue rejects fails, or is left to others, and the next one runs`(hasOther: Bool)
+    @Test(arguments: [false, true]) func `a rejected session fails, or is left to other members, and the next session runs`(hasOther: Bool)
         async throws
     {
         let fixture = try await MemberFixture()
@@ -88,7 +88,7 @@ import TransportTUS
         try fixture.checkArrived("reel", files: 1)
     }
 
-    @Test func `a member without the transport leaves the account to others`() async throws {
+    @Test func `a member without the transport leaves the account to other members`() async throws {
         let fixture = try await MemberFixture()
         let reel = try await fixture.add("reel", sizes: [100_000])
         try await fixture.run([fixture.member("a", transports: [SFTPTransport()])]) {

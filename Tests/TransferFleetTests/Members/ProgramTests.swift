@@ -99,7 +99,7 @@ import TransferKit
     }
 
     /// With `--dedupe`, the command leaves the check of remote names to the fleet.
-    @Test func `files with the same remote name are rejected also with --dedupe`() async throws {
+    @Test func `files with the same remote name are rejected even with --dedupe`() async throws {
         let fleet = try await FleetFixture(
             account: Account("studio", endpoints: [Endpoint(transport: "http", address: "https+put://one.example/")]))
         let root = FilePath(FileManager.default.temporaryDirectory.appending(path: "fleet-\(UUID().uuidString)").path)
@@ -183,8 +183,8 @@ import TransferKit
         let server = try PostgresServer.shared.get()
         let wrong = try await run("mysql://x", "list")
         #expect(wrong.status == 2 && wrong.lines[0].contains("must begin with postgresql://"), "\(wrong)")
-        let place = try await run(server.url("postgres"), "--place", "moon", "list")
-        #expect(place.status == 2 && place.lines[0].contains("--place must be"), "\(place)")
+        let invalidPlace = try await run(server.url("postgres"), "--place", "moon", "list")
+        #expect(invalidPlace.status == 2 && invalidPlace.lines[0].contains("--place must be"), "\(invalidPlace)")
         #expect(try await run(server.url("postgres"), "agent", "run", "--slots", "0").status == 2)
         #expect(try await run(server.url("postgres"), "fleet", "evict").status == 2)
     }

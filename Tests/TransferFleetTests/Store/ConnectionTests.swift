@@ -56,7 +56,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessions(in: .tag("a")).isEmpty)
     }
 
-    @Test func `a database without a fleet, and one of a newer version, are rejected`() async throws {
+    @Test func `a database without a fleet, and a database of a newer version, are rejected`() async throws {
         let server = try PostgresServer.shared.get()
         let database = try await server.createDatabase()
         #expect(await message(server.url(database)) == "The database has no fleet. Create it with: transferq --fleet URL fleet init")
@@ -99,7 +99,7 @@ import TransferKit
         #expect(try await first.sessionIDs() == ids)
         let text = await message(url)
         #expect(text.contains("too many connections for role") && text.contains("connection limits"), "\(text)")
-        // The existing connection still works. After its end, another one can be opened.
+        // The existing connection still works. After that connection has ended, another one can be opened.
         #expect(try await first.sessionIDs() == ids)
         await first.close()
         try await fleet.server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", [role])

@@ -6,7 +6,7 @@ import TransferKit
 
 /// The fleet gives the slot of a running session to a session for which `run` was called. The interrupted session resumes later.
 @Suite struct DisplacementTests {
-    @Test func `the last running session gives way, and returns when the other one ends`() async throws {
+    @Test func `the last running session gives way, and returns when the other session ends`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(4)
         let (first, second) = (try await fleet.join("first"), try await fleet.join("second"))
@@ -55,7 +55,7 @@ import TransferKit
         #expect(try await fleet.requests(second, b) == [.run])
     }
 
-    @Test func `the limit of the account decides who gives way`() async throws {
+    @Test func `the limit of the account decides which session gives way`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.fleet.save(
             Account("other", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/o/")], maxConcurrentSessions: 1))
@@ -100,7 +100,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[0]])
     }
 
-    @Test func `a displaced session does not wait for one that no member can run`() async throws {
+    @Test func `a displaced session does not wait for a session that no member can run`() async throws {
         let error = TransferError(.credentials, .credentialsUnavailable, "There is no token.")
         for ending in ["gone", "refused", "yield"] {
             let fleet = try await FleetFixture()

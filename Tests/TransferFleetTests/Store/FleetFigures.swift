@@ -138,8 +138,8 @@ import TransferKit
         }
         let taken = leases
         try await measure("heartbeats of members with 4 sessions", callsPerMember: 50, of: members) {
-            let answer = try await members[$0].0.renew(taken[$0].map { ($0.reference, SessionStatistics()) }, of: members[$0].1)
-            try #require(answer.requests.count == 4)
+            let response = try await members[$0].0.renew(taken[$0].map { ($0.reference, SessionStatistics()) }, of: members[$0].1)
+            try #require(response.requests.count == 4)
         }
         try await fleet.fleet.setMaxConcurrentSessions(1, account: "studio")
         let idle = try (0..<16).map {

@@ -8,8 +8,8 @@ struct FleetModel {
         var owner: String?
         /// The start priority: 0 for `run`, 1 for `runNext`, 2 for a session that was displaced and may return, 3 for an interrupted one, and 4
         /// for all others.
-        var lane = 4
-        /// Of the sessions with the start priority 0, and of those with 1, the ones with higher marks start first.
+        var startPriority = 4
+        /// The order of sessions with the same start priority 0 or 1: a session with a higher mark starts first.
         var mark = 0
         var displacedBy: SessionID?
         var isRemoved = false
@@ -43,10 +43,10 @@ struct FleetModel {
                 $0.element.state == .waiting && $0.element.owner == nil && $0.element.displacedBy == nil
             }
             let next = eligible.min {
-                ($0.element.lane, -$0.element.mark, $0.offset) < ($1.element.lane, -$1.element.mark, $1.offset)
+                ($0.element.startPriority, -$0.element.mark, $0.offset) < ($1.element.startPriority, -$1.element.mark, $1.offset)
             }
             guard let next else { break }
-            change(next.element.id) { ($0.state, $0.owner, $0.lane) = (.running, member, 4) }
+            change(next.element.id) { ($0.state, $0.owner, $0.startPriority) = (.running, member, 4) }
             taken.append(next.element.id)
         }
         return taken
@@ -55,7 +55,7 @@ struct FleetModel {
     mutating func giveBack(_ id: SessionID, isInterrupted: Bool) {
         change(id) {
             $0.owner = nil
-            if $0.state == .running { ($0.state, $0.lane) = (.waiting, $0.lane == 4 ? 3 : $0.lane) }
+            if $0.state == .running { ($0.state, $0.startPriority) = (.waiting, $0.startPriority == 4 ? 3 : $0.startPriority) }
             if $0.state == .paused { $0.state = .held }
         }
         released(id, isInterrupted: isInterrupted)
@@ -72,7 +72,7 @@ struct FleetModel {
         for id in ended {
             change(id) {
                 $0.owner = nil
-                if $0.state == .running { ($0.state, $0.lane) = (.waiting, $0.lane == 4 ? 3 : $0.lane) }
+                if $0.state == .running { ($0.state, $0.startPriority) = (.waiting, $0.startPriority == 4 ? 3 : $0.startPriority) }
                 if $0.state == .paused { $0.state = .held }
             }
         }
@@ -88,7 +88,7 @@ struct FleetModel {
 
     private mutating func restore(_ id: SessionID) {
         for session in sessions where session.displacedBy == id {
-            change(session.id) { ($0.displacedBy, $0.lane) = (nil, min($0.lane, 2)) }
+            change(session.id) { ($0.displacedBy, $0.startPriority) = (nil, min($0.startPriority, 2)) }
         }
     }
 
@@ -104,14 +104,14 @@ struct FleetModel {
         case (.runNext, .waiting):
             mark += 1
             let mark = mark
-            change(id) { if $0.lane > 0 { ($0.lane, $0.mark) = (1, mark) } }
+            change(id) { if $0.startPriority > 0 { ($0.startPriority, $0.mark) = (1, mark) } }
         case (.run, .running): break
         case (.run, .paused): set(id, .running)
         case (.run, .waiting), (.run, .held), (.run, .failed), (.run, .cancelled):
             set(id, .waiting)
             mark += 1
             let mark = mark
-            change(id) { ($0.lane, $0.mark) = (0, mark) }
+            change(id) { ($0.startPriority, $0.mark) = (0, mark) }
             displace(for: id)
         case (.remove, _):
             if session.owner == nil {
@@ -133,13 +133,13 @@ struct FleetModel {
     }
 
     private mutating func displace(for id: SessionID) {
-        guard let preemptor = self[id], preemptor.owner == nil, preemptor.state == .waiting, preemptor.lane == 0, !slots.isEmpty else {
-            return
-        }
+        guard let preemptor = self[id], preemptor.owner == nil, preemptor.state == .waiting, preemptor.startPriority == 0,
+            !slots.isEmpty
+        else { return }
         let hasSlot = slots.contains { owned($0.key) < $0.value } && owned() < fleetLimit ?? .max
         let isAccountFull = owned() >= accountLimit ?? .max
         guard !hasSlot || isAccountFull, !sessions.contains(where: { $0.displacedBy == id && $0.owner != nil }) else { return }
         guard let victim = sessions.last(where: { $0.state == .running && $0.id != id && slots[$0.owner ?? ""] != nil }) else { return }
-        change(victim.id) { ($0.state, $0.lane, $0.displacedBy) = (.waiting, 4, id) }
+        change(victim.id) { ($0.state, $0.startPriority, $0.displacedBy) = (.waiting, 4, id) }
     }
 }

@@ -61,9 +61,9 @@ import TransportTUS
             }
             #expect(try await fleet.status().sessions == (isRejected ? 0 : 3))
             // Different names don't clash.
-            let apart = try SessionRequest.upload(
+            let distinct = try SessionRequest.upload(
                 items: [TransferItem(paths[0]), TransferItem(paths[1], as: try RemotePath("other.mov"))], to: "studio")
-            #expect(try await fleet.add([apart]).count == 1)
+            #expect(try await fleet.add([distinct]).count == 1)
         }
         await fleet.close()
     }
@@ -73,9 +73,9 @@ import TransportTUS
         let fleet = try open(fixture)
         try await fleet.save(Account("put", endpoints: [Endpoint(transport: .http, address: "https+put://one.example/")]))
         try await withFiles { paths in
-            let apart = try SessionRequest.upload(
+            let distinct = try SessionRequest.upload(
                 items: [TransferItem(paths[0]), TransferItem(paths[1], as: try RemotePath("other.mov"))], to: "studio")
-            let ids = try await fleet.add([try .upload(paths, to: "studio"), apart, try .upload(paths, to: "studio")])
+            let ids = try await fleet.add([try .upload(paths, to: "studio"), distinct, try .upload(paths, to: "studio")])
             try await fleet.hold(ids[2])
             try await fleet.cancel(ids[2])
             let update = SessionUpdate(account: "put", name: "changed")
@@ -124,8 +124,8 @@ import TransportTUS
             let words = [
                 "--silent", "--header", "Authorization: Bearer \(web.token)", "--json", body, "\(web.site)/api/v1/sessions",
             ]
-            let answer = try await BlockingIO.run { String(decoding: try StartedProgram.run("curl", words).output, as: UTF8.self) }
-            #expect(answer.contains("same remote name"), "\(answer)")
+            let response = try await BlockingIO.run { String(decoding: try StartedProgram.run("curl", words).output, as: UTF8.self) }
+            #expect(response.contains("same remote name"), "\(response)")
             #expect(try await fixture.fleet.sessionIDs().isEmpty)
         }
     }

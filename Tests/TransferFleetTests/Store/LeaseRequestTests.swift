@@ -4,30 +4,32 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Requests to the members that have sessions: to run a session now, and to try the endpoints of an account again.
+/// Requests to the members that have sessions: to run a session now, and to retry the endpoints of an account.
 @Suite struct LeaseRequestTests {
-    private func answer(_ fleet: FleetFixture, _ member: FleetMemberDescription, _ leases: [FleetLease]) async throws -> HeartbeatAnswer {
+    private func heartbeat(
+        _ fleet: FleetFixture, _ member: FleetMemberDescription, _ leases: [FleetLease]
+    ) async throws -> HeartbeatResponse {
         try await fleet.store.renew(leases.map { ($0.reference, SessionStatistics()) }, of: member)
     }
 
-    /// The response to a heartbeat contains, for each session, the number of requests so far. So a member notices a request even if it lost a
-    /// notification or a response.
+    /// The response to a heartbeat contains, for each session, the number of requests so far. So a member notices a request even if a
+    /// notification or a response was lost.
     @Test func `a request to run a session reaches the member that has it`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
         let member = try await fleet.join("m", slots: 2)
         let leases = try await fleet.store.take(for: member)
         #expect(leases.map(\.mustRun) == [false, false])
-        #expect(try await answer(fleet, member, leases).runRequests == [ids[0]: 0, ids[1]: 0])
+        #expect(try await heartbeat(fleet, member, leases).runRequests == [ids[0]: 0, ids[1]: 0])
         try await fleet.fleet.run(ids[0])
         for _ in 0..<2 {
-            let found = try await answer(fleet, member, leases)
+            let found = try await heartbeat(fleet, member, leases)
             #expect(found.runRequests == [ids[0]: 1, ids[1]: 0] && found.requests == [ids[0]: .run, ids[1]: .run])
         }
         _ = try await fleet.fleet.pause(ids[1])
         try await fleet.fleet.run(ids[1])
         try await fleet.fleet.run(ids[0])
-        let last = try await answer(fleet, member, leases)
+        let last = try await heartbeat(fleet, member, leases)
         #expect(last.runRequests == [ids[0]: 2, ids[1]: 1] && last.requests == [ids[0]: .run, ids[1]: .run])
         #expect(try await fleet.fleet.sessions(in: .all).map(\.state) == [.running, .running])
     }
@@ -41,7 +43,7 @@ import TransferKit
         try await fleet.endLeases(of: first)
         let rescued = try await fleet.store.take(for: second)
         #expect(rescued.map(\.mustRun) == [true])
-        #expect(try await answer(fleet, second, rescued).runRequests == [ids[0]: 0])
+        #expect(try await heartbeat(fleet, second, rescued).runRequests == [ids[0]: 0])
         try await fleet.endLeases(of: second)
         #expect(try await fleet.store.take(for: first).map(\.mustRun) == [false])
     }
@@ -59,7 +61,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.mustRun) == [true])
     }
 
-    @Test func `a request to try the endpoints of an account again reaches the members that have its sessions`() async throws {
+    @Test func `a request to retry the endpoints of an account reaches the members that have its sessions`() async throws {
         let fleet = try await FleetFixture()
         let other = Account("other", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/o/")])
         try await fleet.fleet.save(other)
@@ -67,13 +69,13 @@ import TransferKit
         try await fleet.add(1, account: "other")
         let member = try await fleet.join("m", slots: 2)
         let leases = try await fleet.store.take(for: member)
-        let before = try await answer(fleet, member, leases).retries
+        let before = try await heartbeat(fleet, member, leases).retries
         #expect(before.keys.sorted() == ["other", "studio"])
         try await fleet.fleet.retryEndpoints(of: "studio")
         try await fleet.fleet.unblockAccount("studio")
         let account = try #require(try await fleet.fleet.account("studio")).account
         try await fleet.fleet.save(account)
-        let after = try await answer(fleet, member, leases).retries
+        let after = try await heartbeat(fleet, member, leases).retries
         #expect(after["studio"] == (before["studio"] ?? 0) + 3 && after["other"] == before["other"])
         let missing = await #expect(throws: QueueError.self) { try await fleet.fleet.retryEndpoints(of: "missing") }
         #expect(missing?.code == .noSuchAccount)

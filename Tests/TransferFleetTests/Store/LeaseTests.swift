@@ -43,7 +43,7 @@ import TransferKit
             ])
     }
 
-    @Test func `a restart makes earlier checkpoints void`() async throws {
+    @Test func `a restart invalidates earlier checkpoints`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.add(1)
         let member = try await fleet.join("m")
@@ -163,7 +163,7 @@ import TransferKit
         await #expect(throws: QueueError.self) { try await fleet.join("m") }
     }
 
-    @Test func `a removed member can neither renew nor take, and its sessions continue after its leases`() async throws {
+    @Test func `a removed member can't renew leases or take sessions, and its sessions continue after its leases end`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
         let (first, second) = (try await fleet.join("first"), try await fleet.join("second", slots: 2))
@@ -196,7 +196,7 @@ import TransferKit
         #expect(try await fleet.query("SELECT count(*) FROM session")[0].integer(0) == 3)
     }
 
-    @Test func `a paused session of a dead member is held, and a removed one is deleted`() async throws {
+    @Test func `a paused session of a dead member is held, and a removed session is deleted`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
         let (first, second) = (try await fleet.join("first", slots: 3), try await fleet.join("second", slots: 3))

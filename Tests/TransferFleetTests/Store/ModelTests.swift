@@ -86,7 +86,7 @@ import TransferKit
         }
         let expected = model.sessions.filter { !$0.isRemoved }.map { session in
             ["\(session.id)", session.state.rawValue, session.owner ?? "-", session.displacedBy.map { "\($0)" } ?? "-"]
-                + (session.state == .waiting ? ["\(session.lane)"] : [])
+                + (session.state == .waiting ? ["\(session.startPriority)"] : [])
         }
         let removed = Set(model.sessions.filter(\.isRemoved).map { "\($0.id)" })
         try #require(rows.filter { !removed.contains($0[0]) } == expected, "\(comment)")

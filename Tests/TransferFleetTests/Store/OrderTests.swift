@@ -6,7 +6,7 @@ import TransferKit
 
 /// The order, deduplication, dependencies and events of a fleet's sessions, and operations on groups.
 @Suite struct OrderTests {
-    @Test(arguments: [99, 1 << 60, -5] as [Int64]) func `sessions can be moved to the end and added although the stored number is wrong`(
+    @Test(arguments: [99, 1 << 60, -5] as [Int64]) func `sessions can be moved to the end and added even if the stored count is wrong`(
         stored: Int64
     ) async throws {
         let fleet = try await FleetFixture()
@@ -51,7 +51,7 @@ import TransferKit
     }
 
     /// The required positions exceed the range of the database's integer type.
-    @Test(arguments: [1, 2]) func `a shortage of positions is reported as such, and changes no session`(count: Int) async throws {
+    @Test(arguments: [1, 2]) func `an addition beyond the free positions fails, and changes no session`(count: Int) async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(count)
         try await fleet.query("UPDATE session SET position = $2 WHERE id = $1", ["\(ids[count - 1])", "\(Int64(1) << 62)"])
@@ -64,7 +64,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessionIDs() == ids)
     }
 
-    @Test func `an index with an old revision of the order changes no session`() async throws {
+    @Test func `an operation with an index and an old revision of the order changes no session`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
         let revision = try await fleet.fleet.status().orderRevision
@@ -78,7 +78,7 @@ import TransferKit
     }
 
     /// Compares the order, the events and the returned sessions with an array. Some moves use up the gaps between positions.
-    @Test func `groups move to any place as one block`() async throws {
+    @Test func `groups move to any index as one block`() async throws {
         let fleet = try await FleetFixture()
         var expected = try await fleet.add(40)
         var generator = SplitMix(seed: 11)
@@ -90,12 +90,12 @@ import TransferKit
             let before = expected.prefix { $0 != other }.count { !chosen.contains($0) }
             let index = Int.random(in: 0...others.count, using: &generator)
             let status = try await fleet.fleet.status()
-            let places: [(MoveDestination, Int)] = [
+            let destinations: [(MoveDestination, Int)] = [
                 (.front, 0), (.end, others.count), (.index(index, expecting: status.orderRevision), index), (.before(other), before),
                 (.after(other), chosen.contains(other) ? before : before + 1),
             ]
-            let (destination, place) = places.randomElement(using: &generator) ?? places[0]
-            others.insert(contentsOf: block, at: place)
+            let (destination, expectedIndex) = destinations.randomElement(using: &generator) ?? destinations[0]
+            others.insert(contentsOf: block, at: expectedIndex)
             expected = others
             let changed = try await fleet.fleet.apply(.move(to: destination), to: .sessions(block))
             #expect(try await fleet.fleet.sessionIDs() == expected, "\(destination)")
@@ -118,7 +118,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessionIDs() == expected)
     }
 
-    @Test func `an addition compares the revision of the order, unless it is repeated`() async throws {
+    @Test func `an addition requires the expected revision of the order, unless it adds only duplicates`() async throws {
         let fleet = try await FleetFixture()
         let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         try Data("content".utf8).write(to: file)
@@ -164,7 +164,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessions(0..<5).map(\.name) == ["d"])
     }
 
-    @Test func `events have dense revisions, even for concurrent changes`() async throws {
+    @Test func `events have consecutive revisions, even for concurrent changes`() async throws {
         let fleet = try await FleetFixture()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {
@@ -205,7 +205,7 @@ import TransferKit
         #expect(try await fleet.fleet.status(of: ids[0]) == before)
     }
 
-    @Test func `a group removal allows dependents in the group, and no others`() async throws {
+    @Test func `a group can be removed only if no other session depends on it`() async throws {
         let fleet = try await FleetFixture()
         let first = try await fleet.add(1)[0]
         let second = try await fleet.add([FleetFixture.draft("second", after: first)])[0]
@@ -219,8 +219,8 @@ import TransferKit
     @Test func `a group operation releases the lock after its time limit`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
-        let part = try await fleet.store.locked { try $0.apply(.hold, toEach: ids, within: .zero) }
-        #expect(part.changed == [ids[0]] && part.handled == 1)
+        let applied = try await fleet.store.locked { try $0.apply(.hold, toEach: ids, within: .zero) }
+        #expect(applied.changed == [ids[0]] && applied.handled == 1)
         #expect(try await fleet.fleet.sessions(in: .all).map(\.state) == [.held, .waiting, .waiting])
     }
 

@@ -48,7 +48,7 @@ import TransferKit
         #expect(try await shares(a, first, fourth).accounts == ["studio": 3, "other": 6])
         #expect(try await shares(b, second).accounts == ["studio": 2])
         #expect(try await shares(c, third).accounts == ["studio": 2])
-        // Paused sessions use nothing. Their member keeps the share that it has after a resumption.
+        // A member with only paused sessions does not reduce the shares of others. Its own share is the one that it has after a resumption.
         _ = try await fleet.fleet.pause(ids[1])
         #expect(try await shares(a, first, fourth).fleet == 5)
         #expect(try await shares(b, second).fleet == 3)

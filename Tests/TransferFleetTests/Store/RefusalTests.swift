@@ -50,7 +50,6 @@ import TransferKit
         #expect(try await fleet.state(of: id) == .waiting)
     }
 
-    /// Updates tables of the first version.
     @Test func `tables of the first version are migrated`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(1)

@@ -35,8 +35,8 @@ import TransferKit
         #expect(try await fleet.fleet.sessionIDs() == Array(ids[4...]))
     }
 
-    /// The database's clock determines the age. The next take of any member removes old sessions.
-    @Test func `completed sessions stay for a time`() async throws {
+    /// The database's clock determines the age. The next time a member takes sessions, old sessions are removed.
+    @Test func `completed sessions stay for the configured time`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
         let member = try await fleet.join("m")
@@ -47,7 +47,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessionIDs() == [ids[0], ids[2]])
     }
 
-    /// Adds rows with the progress of files to a session. The rows can't be read.
+    /// Adds unreadable rows with the progress of files to a session.
     private func addProgress(_ count: Int, _ id: SessionID, part: String = "end", in fleet: FleetFixture) async throws {
         try await fleet.query(
             """
@@ -60,7 +60,7 @@ import TransferKit
         try await fleet.query("SELECT count(*) FROM \(table)")[0].integer(0)
     }
 
-    /// The session has more files than rows that one transaction deletes. The next takes of any member delete the rest.
+    /// The session has more rows than one transaction deletes. Each time a member takes sessions, more rows are deleted.
     @Test func `the rows of a large session are deleted in several transactions`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)

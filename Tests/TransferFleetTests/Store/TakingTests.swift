@@ -96,7 +96,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1], ids[2], ids[3], ids[0]])
     }
 
-    @Test func `held, scheduled and dependent sessions are passed over`() async throws {
+    @Test func `held, scheduled and dependent sessions are skipped`() async throws {
         let fleet = try await FleetFixture()
         let drafts = [
             FleetFixture.draft("a"), FleetFixture.draft("b", notBefore: Date(timeIntervalSinceNow: 3_600)), FleetFixture.draft("c"),
@@ -133,7 +133,7 @@ import TransferKit
         }
     }
 
-    @Test func `a strict fleet starts nothing before an earlier session has ended`() async throws {
+    @Test func `a strict fleet starts no session before all earlier sessions have ended`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
         try await fleet.query("UPDATE fleet SET is_strict = true")
@@ -148,20 +148,20 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
     }
 
-    @Test func `a session runs only where it may, and reports the reason`() async throws {
+    @Test func `a session runs only on members that may run it, and reports why it waits`() async throws {
         let fleet = try await FleetFixture()
-        let here = try await fleet.add(1, place: .member("b"))
+        let pinned = try await fleet.add(1, place: .member("b"))
         let fast = try await fleet.add(1, place: .label("fast"))
         let any = try await fleet.add(1)
         let first = try await fleet.join("a", slots: 3)
         #expect(try await fleet.store.take(for: first).map(\.id) == any)
-        #expect(try await fleet.fleet.status(of: here[0]).why == .noHost("the member \"b\""))
+        #expect(try await fleet.fleet.status(of: pinned[0]).why == .noHost("the member \"b\""))
         #expect(try await fleet.fleet.status(of: fast[0]).why == .noHost("members with the label \"fast\""))
         let second = try await fleet.join("b", slots: 3, labels: ["slow", "fast"])
-        #expect(try await fleet.store.take(for: second).map(\.id) == here + fast)
+        #expect(try await fleet.store.take(for: second).map(\.id) == pinned + fast)
     }
 
-    @Test func `sessions with files in shared folders may run anywhere`() async throws {
+    @Test func `sessions with files in shared folders may run on any member`() async throws {
         let fixture = try await FleetFixture()
         let root = FilePath(FileManager.default.temporaryDirectory.appending(path: "shared-\(UUID().uuidString)").path)
         defer { try? FileManager.default.removeItem(atPath: root.string) }
@@ -183,7 +183,7 @@ import TransferKit
         #expect(places == ["anywhere", "member b", "member b", "member b", "anywhere", "member b"])
     }
 
-    @Test func `a session reports its member, also while the member stops it`() async throws {
+    @Test func `the status of a session names its member, even while the member stops the session`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
         let (first, second) = (try await fleet.join("a"), try await fleet.join("b"))
@@ -200,7 +200,7 @@ import TransferKit
         #expect(try await !fleet.giveBack(lease))
     }
 
-    @Test func `an account that a member can't use is passed over there, and blocked once no member can use it`() async throws {
+    @Test func `an account that a member can't use is skipped by this member, and blocked once no member can use it`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
         let (first, second) = (try await fleet.join("a", slots: 2), try await fleet.join("b"))
@@ -217,7 +217,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: first).map(\.id) == [ids[0], ids[1]])
     }
 
-    @Test func `a new limit of an account keeps the record of members that can't use it`() async throws {
+    @Test func `a new limit of an account keeps the list of members that can't use it`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.join("a")
         try await fleet.store.refuse("studio", error: TransferError(.credentials, .credentialsUnavailable, "There is no token."), by: "a")

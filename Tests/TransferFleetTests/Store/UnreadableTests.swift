@@ -32,7 +32,7 @@ import TransferKit
         #expect(statuses[0].error?.code == .storageDamaged && statuses[1].error == nil)
     }
 
-    @Test func `an unreadable account is blocked, and saving it repairs it`() async throws {
+    @Test func `an unreadable account is blocked, and saving the account repairs it`() async throws {
         let fleet = try await FleetFixture()
         let other = Account("other", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/o/")])
         try await fleet.fleet.save(other)
@@ -49,7 +49,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.id) == blocked)
     }
 
-    @Test func `an unreadable event is a gap`() async throws {
+    @Test func `an unreadable event leaves a gap in the revisions`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.add(1)
         try await fleet.query("UPDATE event SET kind = '?' WHERE revision = 2")

@@ -120,7 +120,7 @@ struct FleetFixture {
     }
 
     func requests(_ member: FleetMemberDescription, _ leases: FleetLease...) async throws -> [LeaseRequest?] {
-        let answers = try await store.renew(leases.map { ($0.reference, SessionStatistics()) }, of: member)
-        return leases.map { answers.requests[$0.id] }
+        let response = try await store.renew(leases.map { ($0.reference, SessionStatistics()) }, of: member)
+        return leases.map { response.requests[$0.id] }
     }
 }

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TransferKit
 
-/// A process that serves the page of a fleet.
+/// A process that serves the web page of a fleet.
 struct FleetWeb {
     /// The printed URL, with the token.
     let url: String

@@ -59,7 +59,7 @@ final class MemberFixture: Sendable {
         return try await fleet.fleet.add([try .upload(paths, to: "studio", name: name)])[0]
     }
 
-    /// Waits until a condition holds. Checks it after each notification of the fleet, and regularly.
+    /// Waits until a condition holds. Checks the condition after each notification from the fleet, and at least every 50 ms.
     func wait(_ comment: String, until condition: () async throws -> Bool) async throws {
         while try await !condition() {
             try Task.checkCancellation()
@@ -68,7 +68,7 @@ final class MemberFixture: Sendable {
         }
     }
 
-    /// Lets the database reject progress if an SQL condition about the row `NEW` is true.
+    /// Makes the database reject a progress row for which an SQL condition on `NEW` is true.
     func rejectProgress(_ condition: String) async throws {
         try await fleet.query(
             """
@@ -137,7 +137,7 @@ final class MemberFixture: Sendable {
             errors: folder.appending("log-\(name)"))
     }
 
-    /// Compiles a library for `LD_PRELOAD`, which replaces functions of the C library in a member.
+    /// Compiles a library that replaces functions of the C library in a member through `LD_PRELOAD`.
     func library(_ name: String, _ text: String) async throws -> String {
         let (source, library) = (folder.appending("\(name).c").string, folder.appending("\(name).so").string)
         try text.write(toFile: source, atomically: false, encoding: .utf8)
@@ -145,7 +145,7 @@ final class MemberFixture: Sendable {
         return library
     }
 
-    /// Runs members during a body, and stops them afterwards.
+    /// Runs members while a closure executes, then stops them.
     func run(_ members: [FleetMember], _ body: () async throws -> Void) async throws {
         let tasks = members.map { member in Task { try await member.run() } }
         let result: Result<Void, any Error>

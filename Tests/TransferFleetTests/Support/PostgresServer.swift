@@ -9,8 +9,8 @@ import TransferKit
     import Glibc
 #endif
 
-/// A PostgreSQL server of Debian's package, in a temporary folder, on a Unix socket. When the test process ends, the server also
-/// ends, and its folder is removed.
+/// A PostgreSQL server from Debian's package, in a temporary folder, on a Unix socket. When the test process ends, the server also ends,
+/// and its folder is removed.
 ///
 /// PostgreSQL refuses to run as root, so root starts the server as another user.
 final class PostgresServer: Sendable {
@@ -59,7 +59,7 @@ final class PostgresServer: Sendable {
         program = Locked(try Self.start(folder, options))
     }
 
-    /// Stops the server, which ends all connections. Blocks until it has ended.
+    /// Stops the server, which ends all connections. Blocks until the server has ended.
     ///
     /// - Parameter crashes: Whether the server ends immediately, without a shutdown.
     func stop(crashes: Bool = false) {
@@ -72,7 +72,7 @@ final class PostgresServer: Sendable {
         _ = stopped?.waitForEnd()
     }
 
-    /// Starts the server again after ``stop()``. Blocks until it accepts connections.
+    /// Starts the server again after ``stop()``. Blocks until the server accepts connections.
     func restart() throws {
         let started = try Self.start(folder, options)
         program.withLock { $0 = started }
@@ -97,6 +97,7 @@ final class PostgresServer: Sendable {
         return program
     }
 
+    /// The words before a command that run the command as the unprivileged user; empty unless the test process runs as root.
     static var prefix: [String] {
         getuid() == 0 ? ["setpriv", "--reuid=\(user)", "--regid=nogroup", "--clear-groups"] : []
     }

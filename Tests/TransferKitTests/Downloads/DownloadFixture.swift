@@ -31,7 +31,7 @@ struct DownloadFixture {
         try FileManager.default.subpathsOfDirectory(atPath: target.string).sorted()
     }
 
-    func parts() throws -> [String] { try names().filter { $0.hasSuffix(".part") } }
+    func partFiles() throws -> [String] { try names().filter { $0.hasSuffix(".part") } }
 
     func content(_ name: String) -> Data? { try? Data(contentsOf: URL(filePath: target.appending(name).string)) }
 }

@@ -14,8 +14,8 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Kills the process during a download. The kill happens at a step of the store, when the transport reports progress or saves a
-/// checkpoint, or between the final rename of a file and the store's commit.
+/// Kills the process during a download: before or after a database statement, when the transport reports progress or saves a checkpoint,
+/// or after the final rename of a file and before the commit of its completion.
 @Suite(.oneProcessAtATime) struct DownloadKillTests {
     private static let samples = 25
 
@@ -32,11 +32,11 @@ import TransportTesting
                 [root = folder.path.string as String, policy = policy.rawValue as String, killPoint = killPoint as Int] in
                 let killPointCount = Locked(0)
                 let stage = try DownloadStage(FilePath(root), try #require(OverwritePolicy(rawValue: policy))) {
-                    let now = killPointCount.withLock { killPointCount in
+                    let number = killPointCount.withLock { killPointCount in
                         killPointCount += 1
                         return killPointCount
                     }
-                    if now == killPoint { kill(getpid(), SIGKILL) }
+                    if number == killPoint { kill(getpid(), SIGKILL) }
                 }
                 try await stage.play()
                 kill(getpid(), SIGKILL)
@@ -54,8 +54,8 @@ import TransportTesting
             for item in try await queue.items(of: session.id) where item.state != .completed {
                 confirmed[item.position] = item.bytesDone
                 guard item.bytesDone > 0 else { continue }
-                let part = try #require(try stage.parts(of: item.source).first, comment)
-                let content = try Data(contentsOf: URL(filePath: part.string))
+                let partFile = try #require(try stage.partFiles(of: item.source).first, comment)
+                let content = try Data(contentsOf: URL(filePath: partFile.string))
                 #expect(content.prefix(Int(item.bytesDone)) == stage.content.prefix(Int(item.bytesDone)), comment)
             }
         }
@@ -77,7 +77,7 @@ import TransportTesting
     }
 }
 
-/// A queue that downloads two files, in a folder that a later process can reopen.
+/// A queue that downloads two files. A later process can open the same queue.
 private struct DownloadStage {
     static let names = ["file", "way/other"]
 
@@ -130,14 +130,15 @@ private struct DownloadStage {
     }
 
     /// The part files of a downloaded file, which are in the same folder as the file.
-    func parts(of path: FilePath) throws -> [FilePath] {
+    func partFiles(of path: FilePath) throws -> [FilePath] {
         let folder = path.removingLastComponent()
         return try FileManager.default.contentsOfDirectory(atPath: folder.string)
             .filter { $0.hasPrefix(".\(path.lastComponent?.string ?? "").") && $0.hasSuffix(".part") }.map { folder.appending($0) }
     }
 }
 
-/// A memory transport that calls `reachKillPoint` before and after each attempt, and whenever the attempt uses its reporter.
+/// A memory transport that calls `reachKillPoint` before and after each attempt, and when the attempt reports progress or a size, or saves
+/// a checkpoint.
 private struct WatchedTransport: Transport {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

@@ -41,7 +41,7 @@ import TransportTesting
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
         await fixture.queue.clock.waitForSleep(of: .seconds(1))
-        #expect(try fixture.parts().count == 1 && fixture.content("file") == nil)
+        #expect(try fixture.partFiles().count == 1 && fixture.content("file") == nil)
         #expect(try await session.status.statistics.bytesDone == 4_000)
         fixture.queue.clock.advance(by: .seconds(1))
         let end = try await session.value
@@ -69,7 +69,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The download completes, but the store does not keep the completion, as if a kill came between the final rename and the commit.
+    /// The download completes, but its completion is not stored, as if the process had been killed between the final rename and the commit.
     @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func recognizesCompletedFileWhoseCompletionWasNotStored(
         _ policy: OverwritePolicy, _ size: Int
     )
@@ -113,7 +113,7 @@ import TransportTesting
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
         await fixture.queue.clock.waitForSleep(of: .seconds(1))
-        for part in try fixture.parts() { try FileManager.default.removeItem(atPath: fixture.target.appending(part).string) }
+        for name in try fixture.partFiles() { try FileManager.default.removeItem(atPath: fixture.target.appending(name).string) }
         fixture.queue.clock.advance(by: .seconds(1))
         #expect(try await session.value.statistics.bytesDone == 10_000)
         #expect(fixture.content("file") == DownloadFixture.content(10_000))
@@ -128,7 +128,7 @@ import TransportTesting
         let options = SessionOptions(retry: RetryPolicy(base: .milliseconds(100), maximumDelay: .milliseconds(100)))
         let session = try await queue.enqueue(fixture.request("file", options: options))
         fixture.memory.faults.append(
-            .fail(TransferError(.unreachable, .connectionRefused, "No server answers.")), times: 3)
+            .fail(TransferError(.unreachable, .connectionRefused, "No server responds.")), times: 3)
         let gate = fixture.memory.gate("file", atByte: 9_000)
         try await queue.start()
         let clock = fixture.queue.clock
@@ -141,7 +141,7 @@ import TransportTesting
         }
         try await gate.reached()
         clockTask.cancel()
-        #expect(try fixture.parts().count == 2)
+        #expect(try fixture.partFiles().count == 2)
         #expect(attempts.last?.endpoint == hosts[1] && attempts.last?.startOffset == 0)
         gate.open()
         _ = try await session.value
@@ -154,7 +154,7 @@ import TransportTesting
     // MARK: Cancellation and removal
 
     enum Ending: CaseIterable, Sendable {
-        case cancel, remove, cancelLater, removeAfterKeeping
+        case cancel, remove, cancelWhileStopped, removeAfterCancellation
     }
 
     @Test(arguments: Ending.allCases) func removesPartFileOfEndedSession(_ ending: Ending) async throws {
@@ -163,29 +163,29 @@ import TransportTesting
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
         try await gate.reached()
-        #expect(try fixture.parts().count == 1)
+        #expect(try fixture.partFiles().count == 1)
         switch ending {
         case .cancel: try await queue.cancel(session.id, discarding: true)
         case .remove: try await queue.remove(session.id)
-        case .cancelLater:
+        case .cancelWhileStopped:
             try await queue.hold(session.id)
             try await queue.stopAndWait()
-            #expect(try fixture.parts().count == 1)
+            #expect(try fixture.partFiles().count == 1)
             try await queue.cancel(session.id, discarding: true)
-        case .removeAfterKeeping:
+        case .removeAfterCancellation:
             try await queue.cancel(session.id)
             try await queue.stopAndWait()
-            await queue.waitUntilDiscarded()
-            #expect(try fixture.parts().count == 1)
+            await queue.waitUntilContentRemoved()
+            #expect(try fixture.partFiles().count == 1)
             try await queue.remove(session.id)
         }
         try await queue.stopAndWait()
-        await queue.waitUntilDiscarded()
+        await queue.waitUntilContentRemoved()
         #expect(try fixture.names() == [], "part files are removed even while the queue is stopped")
         await queue.shutdown()
     }
 
-    /// A cancellation can be undone: without `discarding`, a retry resumes.
+    /// After a cancellation without `discarding`, a retry resumes from the checkpoint.
     @Test func resumesOnRetryAfterCancellation() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 5_000)
@@ -201,7 +201,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func restartsOnRetryAfterCancellation() async throws {
+    @Test func restartsOnRetryAfterDiscardingCancellation() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 5_000)
         let session = try await queue.enqueue(fixture.request("file"))
@@ -226,29 +226,29 @@ import TransportTesting
         try await gate.reached()
         try await queue.hold(session.id)
         await queue.shutdown()
-        // Store the pending removal of the part file without performing it, as if the process were killed in between.
+        // Stores the pending removal of the part file without performing the removal, as if the process had been killed in between.
         let store = try await QueueStore.open(.folder(fixture.queue.folder.path.appending("store")), clock: .system)
         try await store.commit([.discardPartial(1)])
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9, isLocalOnly: true).due.count == 1)
         await store.close()
-        #expect(try fixture.parts().count == 1)
+        #expect(try fixture.partFiles().count == 1)
         queue = try await fixture.queue.open()
-        await queue.waitUntilDiscarded()
+        await queue.waitUntilContentRemoved()
         #expect(try fixture.names() == [])
         await queue.shutdown()
     }
 
-    @Test func recordsPartFileBeforeFirstByte() async throws {
+    @Test func removesPartFileOfDownloadWithoutCheckpoint() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 0)
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
         // No byte was received, so the transport has not saved a checkpoint.
         try await gate.reached()
-        #expect(try fixture.parts().count == 1)
+        #expect(try fixture.partFiles().count == 1)
         try await queue.remove(session.id)
         try await queue.stopAndWait()
-        await queue.waitUntilDiscarded()
+        await queue.waitUntilContentRemoved()
         #expect(try fixture.names() == [])
         await queue.shutdown()
     }
@@ -267,7 +267,7 @@ import TransportTesting
             atPath: fixture.target.appending("way").string, withDestinationPath: elsewhere.string)
         try await queue.remove(session.id)
         try await queue.stopAndWait()
-        await queue.waitUntilDiscarded()
+        await queue.waitUntilContentRemoved()
         #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.string).count == 1)
         await queue.shutdown()
     }

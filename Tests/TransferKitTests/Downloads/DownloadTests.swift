@@ -40,7 +40,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The shutdown must remove all part files, because the store may never be opened again.
+    /// The shutdown must remove all part files, because the app may never open the queue again.
     @Test func shutdownLeavesNoPartFiles() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let names = (0..<200).map { "file \($0)" }

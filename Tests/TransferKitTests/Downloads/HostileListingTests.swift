@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Listings of faulty or malicious servers: unsafe or repeated names, impossible sizes, and listings without an end.
+/// Listings of faulty or malicious servers: unsafe or repeated names, impossible sizes, and endless listings.
 @Suite struct HostileListingTests {
     private let fixture: DownloadFixture
 
@@ -44,7 +44,7 @@ import TransportTesting
 
     /// Downloads the folder `x`.
     ///
-    /// - Parameter retries: The number of retries of failed files.
+    /// - Parameter retries: The number of times to retry the session.
     private func download(
         maximumNames: Int64 = 10_000_000, retries: Int = 0, _ batches: @escaping @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
     ) async throws -> (items: [ItemStatus], error: TransferError?, statistics: SessionStatistics) {
@@ -121,7 +121,7 @@ import TransportTesting
         #expect(error == nil && statistics.files == 1 && statistics.filesDone == 1)
     }
 
-    @Test func acceptsNamesThatAreNotText() async throws {
+    @Test func acceptsNamesThatAreNotUTF8() async throws {
         let name: [UInt8] = [0x66, 0xFF, 0xFE, 0x6F]
         let (items, _, statistics) = try await download { folder, number in
             if folder.bytes != [UInt8(ascii: "x")] {

@@ -96,13 +96,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Returns a lister whose first listing contains the names in `first`, and more links than the queue holds in memory. This listing then
-    /// opens the latch, and waits until it is cancelled. Later listings contain the same entries and complete.
-    private func slowLister(_ first: [String], _ latch: Latch) -> ScriptedLister {
+    /// Returns a lister whose listings contain files with the given names, and more symbolic links than the queue holds in memory. The
+    /// first listing opens the latch after these entries, and waits until the queue cancels the listing. Later listings complete.
+    private func slowLister(_ names: [String], _ latch: Latch) -> ScriptedLister {
         let runs = Locked(0)
         return ScriptedLister(memory: memory) { _, number in
             switch number {
-            case 0: return first.map { RemoteEntry(name: Array($0.utf8), kind: .file(size: nil)) }
+            case 0: return names.map { RemoteEntry(name: Array($0.utf8), kind: .file(size: nil)) }
             case 1...17: return (0..<1_000).map { RemoteEntry(name: Array("link \(number) \($0)".utf8), kind: .symbolicLink) }
             default:
                 let isFirst = runs.withLock { runs in

@@ -37,7 +37,7 @@ import TransportTesting
 
         func validateListing(at endpoint: Endpoint) throws(TransferError) {
             guard endpoint.address.contains("folders") else {
-                throw TransferError(.unsupported, .unsupported, "This server has only files. Set the setting folders.")
+                throw TransferError(.unsupported, .unsupported, "This server has only files. Add the setting folders.")
             }
         }
 
@@ -78,7 +78,7 @@ import TransportTesting
     }
 
     /// The transport can list folders, but not at the first endpoint.
-    @Test func endpointThatCannotListIsPassedOver() async throws {
+    @Test func skipsEndpointThatCannotListFolders() async throws {
         provide(2, in: "trip")
         let lister = PartialLister(memory: memory)
         let (files, folders) = (memory.endpoint(host: "files"), memory.endpoint(host: "folders"))
@@ -90,7 +90,7 @@ import TransportTesting
         #expect(lister.requests.withLock { $0 } == ["\(folders.address) a", folders.address, folders.address])
         let session = try await queue.enqueue(.download(items: [.remoteFolder("trip")], from: "b", to: fixture.target))
         let error = await #expect(throws: TransferError.self) { try await session.value }
-        #expect(error?.message == "This server has only files. Set the setting folders.")
+        #expect(error?.message == "This server has only files. Add the setting folders.")
         #expect(lister.requests.withLock { $0.count } == 3)
         await queue.shutdown()
     }
@@ -155,7 +155,7 @@ import TransportTesting
         try await queue.start()
         while try await second.status.error == nil { await Task.yield() }
         await fixture.queue.clock.waitForSleep(of: .seconds(60))
-        // If the session wrongly did not wait, it would start again during this time.
+        // If the session wrongly did not wait, the queue would activate it again during this time.
         for _ in 0..<50 { _ = await queue.status() }
         #expect(try await second.status.why == .retry(at: Date(timeIntervalSince1970: 1_000_060)))
         busy.withLock { $0 = false }

@@ -28,7 +28,7 @@ import TransportTesting
         try FileManager.default.contentsOfDirectory(atPath: fixture.target.appending(folder).string).count
     }
 
-    @Test func restartsBrokenListingWithoutCountingTwice() async throws {
+    @Test func countsFilesOnceIfListingRestarts() async throws {
         provide(120, in: "trip")
         memory.faults.append(.cut(afterBytes: 100), for: "trip")
         let queue = try await fixture.queue.openWithAccounts()
@@ -132,13 +132,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Options with which a listing stalls after 6 s.
+    /// Options with which a listing counts as stalled after 6 s without progress.
     private func stallOptions(maximumAttempts: Int = 8) -> SessionOptions {
         SessionOptions(
             retry: RetryPolicy(base: .zero, maximumAttempts: maximumAttempts), stallTimeout: .seconds(6), responseTimeout: .seconds(6))
     }
 
-    /// Advances the clock until an attempt has failed, and returns its error. The session must be running until then, because the queue
+    /// Advances the clock until an attempt has failed, and returns the error. The session must be running until then, because the queue
     /// samples the progress only of running sessions.
     private func nextFailure(_ events: QueueEvents) async -> TransferError? {
         let failure = Locked<TransferError?>(nil)
@@ -182,7 +182,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An endpoint that never responds is down, so the attempts do not count.
+    /// An endpoint that never responds counts as down, so its attempts do not use up `maximumAttempts`.
     @Test func silentEndpointUsesNoAttempts() async throws {
         provide(2, in: "trip")
         let gate = memory.gate("trip")
@@ -245,7 +245,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Some files change on the server between the listing and the download, and one is added.
+    /// Some files change on the server between the listing and the download, and another file is added.
     @Test func acceptsFilesThatChangeAfterListing() async throws {
         provide(4, in: "trip")
         let gate = memory.gate("trip/0")

@@ -14,7 +14,8 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Kills the process while it lists and downloads a folder: at a step of the store, or before or after the transport lists entries.
+/// Kills the process while it lists and downloads a folder: before or after a database statement, or before or after the transport lists
+/// entries.
 @Suite(.oneProcessAtATime) struct RemoteFolderKillTests {
     private static let samples = 25
 
@@ -30,11 +31,11 @@ import TransportTesting
             await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String, killPoint = killPoint as Int] in
                 let killPointCount = Locked(0)
                 let stage = try FolderStage(FilePath(root)) {
-                    let now = killPointCount.withLock { killPointCount in
+                    let number = killPointCount.withLock { killPointCount in
                         killPointCount += 1
                         return killPointCount
                     }
-                    if now == killPoint { kill(getpid(), SIGKILL) }
+                    if number == killPoint { kill(getpid(), SIGKILL) }
                 }
                 try await stage.play()
                 kill(getpid(), SIGKILL)
@@ -43,7 +44,7 @@ import TransportTesting
         }
     }
 
-    /// Checks that the next process completes the download, and does not list folders again if the store already contains their files.
+    /// Checks that the next process completes the download, and does not list folders again if the database already contains their files.
     private static func check(_ root: FilePath, _ comment: Comment) async throws {
         let stage = try FolderStage(root)
         let queue = try await stage.open()
@@ -76,7 +77,7 @@ import TransportTesting
     }
 }
 
-/// A queue that downloads two remote folders, in a local folder that a later process can reopen.
+/// A queue that downloads two remote folders. A later process can open the same queue.
 private struct FolderStage {
     let memory = MemoryTransport(chunkSize: 1_000)
     let target: FilePath

@@ -44,7 +44,7 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// A resumed download can use the space that its part file has reserved, although the disk has too little free space.
+        /// A resumed download can use the space that its part file has reserved, even if the rest of the disk has too little free space.
         @Test func resumedDownloadUsesItsReservedSpace() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
@@ -90,7 +90,7 @@ import TransportTesting
             while fixture.content(first) == nil { _ = try await session.status }
             #expect(fixture.content(first) == DownloadFixture.content(Self.size))
             #expect(fixture.memory.attempts.count { $0.path.description == first } == 1)
-            // The queue retries the other file as soon as the first file is complete, without waiting for the delay.
+            // The queue retries the other file as soon as the first file is complete, without waiting for the retry delay.
             var why: WaitReason?
             repeat { why = try await session.status.why } while why == nil
             if case .noSpace? = why {} else { Issue.record("\(String(describing: why))") }

@@ -8,10 +8,10 @@ import TransportTesting
 
 /// Transports that continue a listing after the queue has rejected it.
 @Suite struct StubbornListerTests {
-    /// A transport that lists one batch of entries for each value of `orders`, and ignores the errors that `receive` throws.
+    /// A transport that lists one batch of entries for each value of `triggers`, and ignores the errors that `receive` throws.
     private struct StubbornLister: FolderListing {
         let id = TransportID(rawValue: "memory")
-        let orders: AsyncStream<Void>
+        let triggers: AsyncStream<Void>
         /// Receives whether the queue accepted each batch.
         let results: AsyncStream<Bool>.Continuation
         let wasCancelled: Latch
@@ -22,7 +22,7 @@ import TransportTesting
 
         func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
             let batch = (0..<1_000).map { RemoteEntry(name: Array("\($0)".utf8), kind: .file(size: 1)) }
-            for await _ in orders {
+            for await _ in triggers {
                 do {
                     try await receive(batch)
                     results.yield(true)
@@ -38,11 +38,11 @@ import TransportTesting
 
     @Test func rejectsFurtherBatchesAndEndsAttempt() async throws {
         let fixture = try DownloadFixture()
-        let (orders, order) = AsyncStream.makeStream(of: Void.self)
+        let (triggers, trigger) = AsyncStream.makeStream(of: Void.self)
         let (results, result) = AsyncStream.makeStream(of: Bool.self)
         let wasCancelled = Latch()
         let queue = try await fixture.queue.open(
-            transports: [StubbornLister(orders: orders, results: result, wasCancelled: wasCancelled)])
+            transports: [StubbornLister(triggers: triggers, results: result, wasCancelled: wasCancelled)])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         let options = SessionOptions(stallTimeout: .seconds(6), responseTimeout: .seconds(6))
         let session = try await queue.enqueue(
@@ -51,14 +51,14 @@ import TransportTesting
         var outcomes = results.makeAsyncIterator()
         // Each batch contains the same thousand names. The queue checks for repeated names only when it has 16,384 entries in memory.
         for number in 0..<16 {
-            order.yield()
+            trigger.yield()
             let isAccepted = await outcomes.next()
             #expect(isAccepted == true, "batch \(number)")
         }
         // From now on, the queue rejects the batches, and they don't count as activity.
         for number in 0..<60 {
             await fixture.queue.clock.waitForSleep(of: .milliseconds(100))
-            order.yield()
+            trigger.yield()
             let isAccepted = await outcomes.next()
             #expect(isAccepted == false, "batch \(16 + number)")
             fixture.queue.clock.advance(by: .milliseconds(100))

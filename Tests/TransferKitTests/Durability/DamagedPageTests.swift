@@ -11,11 +11,11 @@ import TransferKit
     import Darwin
 #endif
 
-/// A store with one damaged page. Whatever bytes the page contains, the queue never crashes: it opens the store or reports the damage.
+/// Databases with one damaged page. Whatever bytes the page contains, the queue never crashes: it opens the database or reports the damage.
 ///
 /// Damages each page in turn if `TRANSFERKIT_DURABILITY` is `all`, otherwise a sample that varies between runs.
 @Suite(.oneProcessAtATime) struct DamagedPageTests {
-    private static let count = 40
+    private static let sessionCount = 40
     private static let pageSize = 4_096
 
     enum Damage: String, CaseIterable, Sendable {
@@ -23,7 +23,7 @@ import TransferKit
     }
 
     @Test(arguments: Damage.allCases) func damagedPageDoesNotCrashProcess(_ damage: Damage) async throws {
-        let folder = try await preparedStore()
+        let folder = try await preparedDatabase()
         let pages = try Data(contentsOf: database(in: folder.path)).count / Self.pageSize
         #expect(pages > 10)
         let isExhaustive = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
@@ -57,16 +57,16 @@ import TransferKit
                 try FileManager.default.copyItem(atPath: folder.path.appending(name).string, toPath: copy.path.appending(name).string)
             }
             try content.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite-wal").string))
-            // SQLite ignores the part of the log after the damage. The result is an earlier but consistent state.
-            let stage = try await Stage(copy.path, isTimed: false)
+            // SQLite ignores the log after the damage. The result is an earlier but consistent state.
+            let stage = try await Stage(copy.path, usesTestClock: false)
             try StoreInspection(copy.path.appending("store")).expectNoContradictions("seed \(seed)")
             #expect(try await stage.queue.storeHealth().problems.isEmpty)
             await stage.queue.shutdown()
         }
     }
 
-    @Test(arguments: [1, 50, 99, 4_095, 4_096, 8_192, 20_000]) func reportsTruncatedStoreWithoutChangingIt(_ length: Int) async throws {
-        let folder = try await preparedStore()
+    @Test(arguments: [1, 50, 99, 4_095, 4_096, 8_192, 20_000]) func reportsTruncatedDatabaseWithoutChangingIt(_ length: Int) async throws {
+        let folder = try await preparedDatabase()
         let file = database(in: folder.path)
         let content = try Data(contentsOf: file).prefix(length)
         try content.write(to: file)
@@ -74,14 +74,15 @@ import TransferKit
             let stage = try await Stage(folder.path)
             _ = try await stage.queue.sessions()
             await stage.queue.shutdown()
-            Issue.record("a store of \(length) bytes can't be complete")
+            Issue.record("a database of \(length) bytes can't be complete")
         } catch let error as QueueError {
             #expect(error.code == .storageDamaged)
         }
         #expect(try Data(contentsOf: file) == content)
     }
 
-    /// Opens a damaged store, reads everything, runs the queue for a while, and opens the store again.
+    /// Opens a queue with a damaged database, reads the sessions and items, runs the queue for 60 s of the test clock, and opens the database
+    /// again.
     private static func use(_ root: FilePath) async throws {
         let stage: Stage
         do {
@@ -103,10 +104,10 @@ import TransferKit
         let remaining = Set(await stage.queue.sessionIDs())
         await stage.queue.shutdown()
         do {
-            let again = try await Stage(root)
+            let reopened = try await Stage(root)
             let quarantined = (try? StoreInspection(root.appending("store")).count("quarantine")) ?? 0
-            #expect(await again.queue.sessionIDs().count + quarantined >= remaining.count)
-            await again.queue.shutdown()
+            #expect(await reopened.queue.sessionIDs().count + quarantined >= remaining.count)
+            await reopened.queue.shutdown()
         } catch let error as QueueError {
             #expect(error.code == .storageDamaged || error.code == .storageUnavailable)
         }
@@ -130,13 +131,13 @@ import TransferKit
         URL(fileURLWithPath: root.appending("store").appending("queue.sqlite").string)
     }
 
-    /// Creates a store with sessions in several states and an empty log.
-    private func preparedStore() async throws -> TemporaryFolder {
+    /// Creates a database with sessions in several states, and an empty write-ahead log.
+    private func preparedDatabase() async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
-        let stage = try await Stage(folder.path, isTimed: false)
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.save(stage.account("a"))
         try await stage.queue.setMaxConcurrentSessions(4)
-        let requests = try (0..<Self.count).map { number in
+        let requests = try (0..<Self.sessionCount).map { number in
             var request = try stage.upload("p\(number)")
             request.tags = ["tag \(number % 3)"]
             request.options = SessionOptions(metadata: ["number": String(repeating: "\(number)", count: 100)])

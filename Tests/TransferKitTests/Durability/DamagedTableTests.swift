@@ -14,14 +14,14 @@ import TransferKit
 
     @Test(.timeLimit(.minutes(10))) func sessionsWithUnreadableFilesWait() async throws {
         let folder = try TemporaryFolder()
-        let stage = try await Stage(folder.path, isTimed: false)
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.save(stage.account("a"))
         _ = try await stage.queue.enqueue(
             Self.names.map { name in try stage.request(name, (0..<10).map { try stage.item("\(name)-\($0)", size: 10) }) })
         await stage.queue.shutdown()
         try overwriteLastLeaf(of: "file", in: folder.path)
 
-        let damaged = try await Stage(folder.path, isTimed: false)
+        let damaged = try await Stage(folder.path, usesTestClock: false)
         let events = damaged.queue.events
         try await damaged.queue.start()
         for await event in events {
@@ -29,13 +29,13 @@ import TransferKit
             #expect(error.code == .storageDamaged)
             break
         }
-        // The queue counts as idle although it retries the sessions, because only the user can repair the store.
+        // The queue counts as idle although it retries the sessions, because only the user can repair the database.
         await damaged.queue.waitUntilIdle()
         try await damaged.wait { sessions in sessions.allSatisfy { $0.state == .completed || $0.error?.code.rawValue == "storageDamaged" } }
         let sessions = try await damaged.queue.sessions()
         #expect(sessions.first?.state == .completed && sessions.last?.state == .waiting)
         // One session can have rows in the damaged page and in the page before it. If such a row grows, SQLite moves rows between the two
-        // pages, so the store rejects the change, and the queue quarantines this session. Sessions after it can still complete.
+        // pages, so the change fails, and the queue quarantines this session. Sessions after it can still complete.
         let missing = Self.names.filter { name in !sessions.contains { $0.name == name } }
         #expect(missing.count <= 1)
         #expect(try await damaged.queue.quarantined().count == missing.count)
@@ -49,7 +49,7 @@ import TransferKit
 
     @Test func damagedIndexOfFailedFilesQuarantinesNoSession() async throws {
         let folder = try TemporaryFolder()
-        let stage = try await Stage(folder.path, isTimed: false)
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.save(stage.account("a"))
         _ = try await stage.queue.enqueue(["w1", "w2"].map { try stage.upload($0) })
         for name in ["w1", "w2"] { try FileManager.default.removeItem(atPath: folder.path.appending("file-\(name)").string) }
@@ -58,7 +58,7 @@ import TransferKit
         await stage.queue.shutdown()
         try overwriteLastLeaf(of: "file_failed", in: folder.path)
 
-        let damaged = try await Stage(folder.path, isTimed: false)
+        let damaged = try await Stage(folder.path, usesTestClock: false)
         let sessions = try await damaged.queue.sessions()
         #expect(sessions.map(\.name) == ["w1", "w2"])
         #expect(sessions.map(\.state) == [.failed, .failed])
@@ -72,9 +72,9 @@ import TransferKit
     /// If the tags or sizes of a session are damaged, the queue still lists the session, but without these values.
     @Test(arguments: ["session_tag_session", "file_unsized", "item_unsized"])
     func toleratesDamagedTagsAndSizes(_ index: String) async throws {
-        let folder = try await many(200)
+        let folder = try await preparedDatabase(sessions: 200)
         try overwriteLeaves(of: index, in: folder.path) { $0[...] }
-        let damaged = try await Stage(folder.path, isTimed: false)
+        let damaged = try await Stage(folder.path, usesTestClock: false)
         #expect(try await damaged.queue.sessions().count == 200)
         #expect(try await damaged.queue.quarantined().isEmpty)
         await damaged.queue.shutdown()
@@ -82,7 +82,7 @@ import TransferKit
 
     /// The queue quarantines at most 64 sessions within ten minutes. In this test, more sessions are unreadable.
     @Test(.timeLimit(.minutes(10))) func omitsUnreadableSessionsAndQuarantinesSome() async throws {
-        let folder = try await many(400)
+        let folder = try await preparedDatabase(sessions: 400)
         // The last page stays intact, because the queue needs the last session to find the next free key.
         try overwriteLeaves(of: "session", in: folder.path) { $0.dropFirst().dropLast() }
         // Uses the test clock. By the machine's clock, more than a minute could pass on a slow machine, and then the queue would report
@@ -109,14 +109,14 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    private static func manyNames(_ count: Int) -> [String] { (0..<count).map { "s\($0)" } }
+    private static func sessionNames(_ count: Int) -> [String] { (0..<count).map { "s\($0)" } }
 
-    private func many(_ count: Int) async throws -> TemporaryFolder {
+    private func preparedDatabase(sessions count: Int) async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
-        let stage = try await Stage(folder.path, isTimed: false)
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.save(stage.account("a"))
         _ = try await stage.queue.enqueue(
-            Self.manyNames(count).map { name in
+            Self.sessionNames(count).map { name in
                 var request = try stage.request(name, [.data(Data([1]), as: RemotePath(name))])
                 request.tags = ["a tag of the session \(name)"]
                 return request
@@ -129,7 +129,7 @@ import TransferKit
         try overwriteLeaves(of: name, in: root) { $0.suffix(1) }
     }
 
-    private func overwriteLeaves(of name: String, in root: FilePath, which: ([Int]) -> ArraySlice<Int>) throws {
+    private func overwriteLeaves(of name: String, in root: FilePath, select: ([Int]) -> ArraySlice<Int>) throws {
         let path = root.appending("store").appending("queue.sqlite").string
         let database = try DatabaseQueue(path: path)
         let pages = try database.read {
@@ -138,7 +138,7 @@ import TransferKit
         }
         try database.close()
         var content = try Data(contentsOf: URL(fileURLWithPath: path))
-        for page in which(pages) {
+        for page in select(pages) {
             let start = (page - 1) * Self.pageSize
             for index in start..<start + Self.pageSize { content[index] = 0xA5 }
         }

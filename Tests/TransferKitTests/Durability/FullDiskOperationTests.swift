@@ -5,8 +5,8 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Operations on a running queue while the disk is full, and after it has space again. A full disk affects a whole process, so each test
-/// runs in its own process.
+/// Operations on a running queue while the disk is full, and after the disk has space again. A full disk affects a whole process, so each
+/// test runs in its own process.
 @Suite(.oneProcessAtATime) struct FullDiskOperationTests {
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
     private let folder: TemporaryFolder
@@ -72,12 +72,12 @@ import TransferKit
             let stage = try await Stage.running(Self.names, in: FilePath(root))
             try await operation.prepare(stage)
             let events = stage.queue.events
-            try disk.leave(words.last.flatMap { Int($0) })
+            try disk.setFreeSpace(words.last.flatMap { Int($0) })
             var isDone = try await Self.isAccepted { try await operation.perform(stage) }
             for name in Self.names { stage.server.open(name) }
             let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
             #expect(failure?.code == .storageUnavailable)
-            try disk.leave(nil)
+            try disk.setFreeSpace(nil)
             if !isDone { isDone = try await Self.isAccepted { try await operation.perform(stage) } }
             try await Self.finish(stage)
             try await Self.check(operation, isDone, stage)

@@ -26,9 +26,9 @@ import TransferKit
             for step in steps {
                 let before = try await QueueSnapshot.of(stage.queue)
                 let spooled = try stage.spooled()
-                // Leaves more space each time, until the step succeeds.
+                // Each round leaves more space, until the step succeeds.
                 for room in [0, 1, 3_000, 4_120, 8_300, 16_000, 100_000, nil] {
-                    try disk.leave(room)
+                    try disk.setFreeSpace(room)
                     do {
                         try await step.body(stage)
                         break
@@ -40,15 +40,15 @@ import TransferKit
                         #expect(try stage.spooled() == spooled, "\(step.name) left bytes in the spool")
                     }
                 }
-                try disk.leave(nil)
+                try disk.setFreeSpace(nil)
             }
             #expect(refusals > steps.count / 2, "too few commands failed because of the full disk")
             let after = try await QueueSnapshot.of(stage.queue)
             await stage.queue.shutdown()
-            let again = try await Stage(FilePath(root))
-            #expect(try await QueueSnapshot.of(again.queue) == after)
-            #expect(try await again.queue.storeHealth().problems.isEmpty)
-            await again.queue.shutdown()
+            let reopened = try await Stage(FilePath(root))
+            #expect(try await QueueSnapshot.of(reopened.queue) == after)
+            #expect(try await reopened.queue.storeHealth().problems.isEmpty)
+            await reopened.queue.shutdown()
         }
     }
 
@@ -71,7 +71,7 @@ import TransferKit
             let disk = try #require(DiskKind(rawValue: kind).map { Disk($0, FilePath(root)) })
             let stage = try await Stage.running(Self.names, in: FilePath(root))
             try await Self.fill(disk, room, stage)
-            try disk.leave(nil)
+            try disk.setFreeSpace(nil)
             try await Self.finish(stage)
             await stage.queue.shutdown()
         }
@@ -86,7 +86,7 @@ import TransferKit
             var stage = try await Stage.running(Self.names, in: FilePath(root))
             try await Self.fill(disk, room, stage)
             await stage.queue.shutdown()
-            try disk.leave(nil)
+            try disk.setFreeSpace(nil)
             stage = try await Stage(FilePath(root))
             #expect(try await stage.queue.sessions().count == Self.names.count)
             #expect(try await stage.queue.storeHealth().problems.isEmpty)
@@ -97,18 +97,18 @@ import TransferKit
     }
 
     @Test(arguments: [DiskKind.mounted], (0..<120).map { $0 * 1_100 })
-    func createsStoreOnceThereIsSpace(_ kind: DiskKind, _ room: Int) async throws {
+    func createsDatabaseOnceThereIsSpace(_ kind: DiskKind, _ room: Int) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
             [root = folder.path.string as String, kind = disk.kind.rawValue as String, room = room as Int] in
             let disk = try #require(DiskKind(rawValue: kind).map { Disk($0, FilePath(root)) })
-            try disk.leave(room)
+            try disk.setFreeSpace(room)
             do {
                 let stage = try await Stage(FilePath(root))
                 do {
                     try await stage.queue.save(stage.account("a"))
                 } catch {
-                    // Without a shutdown, the store would stay open for some time after the last use of the queue.
+                    // Without a shutdown, the database would stay open for some time after the last use of the queue.
                     await stage.queue.shutdown()
                     throw error
                 }
@@ -116,7 +116,7 @@ import TransferKit
             } catch let error as QueueError {
                 #expect(error.code == .storageUnavailable)
             }
-            try disk.leave(nil)
+            try disk.setFreeSpace(nil)
             let stage = try await Stage(FilePath(root))
             try await stage.queue.save(stage.account("a"))
             #expect(try await stage.queue.storeHealth().problems.isEmpty)
@@ -137,12 +137,12 @@ import TransferKit
             let session = try await stage.queue.enqueue(try stage.request("large", many))
             await stage.queue.shutdown()
             let reopened = try await Stage(FilePath(root))
-            try disk.leave(150_000)
+            try disk.setFreeSpace(150_000)
             // A removal first only marks the session, which needs hardly any space. Deleting the rows later needs more space.
             try await reopened.queue.remove(session.id)
             await reopened.clock.waitForSleep(of: .seconds(30))
             #expect(await reopened.queue.sessionIDs().isEmpty)
-            try disk.leave(nil)
+            try disk.setFreeSpace(nil)
             reopened.clock.advance(by: .seconds(30))
             await reopened.queue.deferredDeletion.waitUntilDone()
             #expect(try StoreInspection(FilePath(root).appending("store")).count("file") == 0)
@@ -152,10 +152,10 @@ import TransferKit
 
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
 
-    /// Fills the disk except for `room` bytes, lets the sessions continue, and waits until the store reports the full disk.
+    /// Fills the disk except for `room` bytes, lets the sessions continue, and waits until the queue reports the full disk.
     private static func fill(_ disk: Disk, _ room: Int, _ stage: Stage) async throws {
         let events = stage.queue.events
-        try disk.leave(room)
+        try disk.setFreeSpace(room)
         for name in names { stage.server.open(name) }
         let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
         #expect(failure?.code == .storageUnavailable)

@@ -9,7 +9,7 @@ import TransferKit
 @Suite struct InvalidRowTests {
     private static let names = ["w1", "w2", "w3", "w4", "w5"]
 
-    /// The queue quarantines the session "w2", either when it opens the store or when it reads or runs the session.
+    /// The queue quarantines the session "w2", either when it opens the database or when it reads or runs the session.
     @Test(arguments: [
         "UPDATE schedule SET state = 'asleep' WHERE session = 2",
         "UPDATE schedule SET id = x'0102030405060708090a0b0c0d0e0f' WHERE session = 2",
@@ -29,8 +29,8 @@ import TransferKit
     ])
     func quarantinesUnreadableSession(_ sql: String) async throws {
         for listsFirst in [false, true] {
-            let folder = try await preparedStore(sql)
-            let stage = try await Stage(folder.path, isTimed: false)
+            let folder = try await preparedDatabase(sql)
+            let stage = try await Stage(folder.path, usesTestClock: false)
             if listsFirst { _ = try await stage.queue.sessions() }
             try await stage.queue.start()
             await stage.queue.waitUntilIdle()
@@ -41,10 +41,10 @@ import TransferKit
             let inspection = try StoreInspection(folder.path.appending("store"))
             #expect(try inspection.count("quarantine") == 1)
             await stage.queue.shutdown()
-            let again = try await Stage(folder.path, isTimed: false)
-            #expect(await again.queue.sessionIDs().count == 4)
-            #expect(try await again.queue.storeHealth().problems.isEmpty)
-            await again.queue.shutdown()
+            let reopened = try await Stage(folder.path, usesTestClock: false)
+            #expect(await reopened.queue.sessionIDs().count == 4)
+            #expect(try await reopened.queue.storeHealth().problems.isEmpty)
+            await reopened.queue.shutdown()
         }
     }
 
@@ -83,8 +83,8 @@ import TransferKit
         "UPDATE file SET size = 9223372036854775807 WHERE session = 2",
     ])
     func repairsInvalidValues(_ sql: String) async throws {
-        let folder = try await preparedStore(sql)
-        let stage = try await Stage(folder.path, isTimed: false)
+        let folder = try await preparedDatabase(sql)
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.move(Stage.id("w5"), to: .front)
         try await stage.queue.move(Stage.id("w4"), to: .end)
         try await stage.queue.runNext(Stage.id("w3"))
@@ -102,15 +102,15 @@ import TransferKit
     }
 
     @Test func placesSessionBetweenExtremeRanks() async throws {
-        let folder = try await preparedStore(
+        let folder = try await preparedDatabase(
             "UPDATE schedule SET rank = CASE session WHEN 1 THEN -9223372036854775808 ELSE 9223372036854775802 + session END")
-        let stage = try await Stage(folder.path, isTimed: false)
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.move(Stage.id("w5"), to: .after(Stage.id("w1")))
         #expect(try await stage.queue.sessions().map(\.name) == ["w1", "w5", "w2", "w3", "w4"])
         await stage.queue.shutdown()
-        let again = try await Stage(folder.path, isTimed: false)
-        #expect(try await again.queue.sessions().map(\.name) == ["w1", "w5", "w2", "w3", "w4"])
-        await again.queue.shutdown()
+        let reopened = try await Stage(folder.path, usesTestClock: false)
+        #expect(try await reopened.queue.sessions().map(\.name) == ["w1", "w5", "w2", "w3", "w4"])
+        await reopened.queue.shutdown()
     }
 
     /// The session that "w2" depends on is lost, so its outcome is unknown. The queue holds "w2" until the app releases it.
@@ -123,8 +123,8 @@ import TransferKit
             + "UPDATE session SET options = '{' WHERE key = 1",
     ])
     func holdsDependentOfLostSession(_ sql: String) async throws {
-        let folder = try await preparedStore(sql)
-        let stage = try await Stage(folder.path, isTimed: false)
+        let folder = try await preparedDatabase(sql)
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle()
         #expect(try await stage.queue.status(of: Stage.id("w2")).state == .held)
@@ -135,7 +135,7 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// If the queue can't read a checkpoint, it ignores the checkpoint, and the file restarts at byte 0. The queue limits numbers that
+    /// If the queue can't read a checkpoint, it ignores the checkpoint, and the file restarts at byte 0. The queue clamps numbers that
     /// are out of range.
     @Test(arguments: [
         "identity = '{'", "identity = 5", "data = 5", "endpoint = x'ff'", "confirmed = 'many'", "generation = 'first'",
@@ -151,8 +151,8 @@ import TransferKit
             INSERT INTO checkpoint SELECT session, position, endpoint, generation, data, confirmed, identity, expires_at FROM typed;
             DROP TABLE typed;
             """
-        let folder = try await preparedStore("\(loosened) UPDATE checkpoint SET \(assignment)", "w1")
-        let stage = try await Stage(folder.path, isTimed: false)
+        let folder = try await preparedDatabase("\(loosened) UPDATE checkpoint SET \(assignment)", "w1")
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle()
         let sessions = try await stage.queue.sessions()
@@ -163,7 +163,7 @@ import TransferKit
     }
 
     @Test func treatsImpossibleTimeAsFuture() async throws {
-        let folder = try await preparedStore("UPDATE schedule SET not_before = 9223372036854775807 WHERE session = 2")
+        let folder = try await preparedDatabase("UPDATE schedule SET not_before = 9223372036854775807 WHERE session = 2")
         let stage = try await Stage(folder.path)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle(scheduled: false)
@@ -177,8 +177,8 @@ import TransferKit
 
     @Test(arguments: ["UPDATE account SET definition = '{'", "UPDATE account SET block = '{'"])
     func keepsSessionsOfUnreadableAccount(_ sql: String) async throws {
-        let folder = try await preparedStore("\(sql); UPDATE schedule SET state = 'cancelled' WHERE session = 1", "w1")
-        let stage = try await Stage(folder.path, isTimed: false)
+        let folder = try await preparedDatabase("\(sql); UPDATE schedule SET state = 'cancelled' WHERE session = 1", "w1")
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle()
         #expect(await stage.queue.account("a")?.blockingError != nil)
@@ -189,23 +189,23 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// Creates a store with five sessions of one file each, and executes a statement in it, as another program would.
+    /// Creates a database with five sessions of one file each, and executes a statement in it, as another program would.
     ///
-    /// - Parameter begun: The name of a session that has a partial upload on the server, or nil.
-    private func preparedStore(_ sql: String, _ begun: String? = nil) async throws -> TemporaryFolder {
+    /// - Parameter partlyUploaded: The name of a session that has a partial upload on the server, or nil.
+    private func preparedDatabase(_ sql: String, _ partlyUploaded: String? = nil) async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
-        let stage = try await Stage(folder.path, isTimed: false)
+        let stage = try await Stage(folder.path, usesTestClock: false)
         try await stage.queue.save(stage.account("a"))
         try await stage.queue.setMaxConcurrentSessions(2)
         _ = try await stage.queue.enqueue(Self.names.map { try stage.upload($0) })
-        if let begun {
+        if let partlyUploaded {
             for name in Self.names { stage.server.close(name) }
             try await stage.queue.start()
-            try await stage.server.reached(begun)
+            try await stage.server.reached(partlyUploaded)
         }
         await stage.queue.shutdown()
         var configuration = Configuration()
-        // A damaged store violates its own constraints.
+        // A damaged database can violate its own constraints.
         configuration.foreignKeysEnabled = false
         let database = try DatabaseQueue(
             path: folder.path.appending("store").appending("queue.sqlite").string, configuration: configuration)

@@ -5,11 +5,11 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Kills the process at a kill point of a scenario: before a statement or commit of the store, or after a commit.
+/// Kills the process at a kill point of a scenario: before a database statement or commit, or after a commit.
 ///
 /// The environment variable `TRANSFERKIT_DURABILITY` selects the kill points: `all` selects all, the name of a scenario selects all kill
-/// points of that scenario, and a number selects one kill point of each scenario. Without the variable, the tests use a sample that varies
-/// between runs.
+/// points of that scenario, and a number selects the kill point with this number in each scenario. Without the variable, the tests use a
+/// sample that varies between runs.
 @Suite(.oneProcessAtATime) struct KillTests {
     private static let samples = 12
 
@@ -44,7 +44,7 @@ import TransferKit
         _ root: FilePath, _ scenario: Scenario, _ reference: ScenarioRun.Reference, _ comment: Comment
     ) async throws {
         let done = ScenarioRun.stepsDone(in: root)
-        let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention, isTimed: false)
+        let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention, usesTestClock: false)
         try await ReceivedEvents.expectInLog(root, stage.queue, comment)
         let snapshot = try await QueueSnapshot.of(stage.queue)
         let step = scenario.steps.indices.contains(done) ? scenario.steps[done] : nil
@@ -64,7 +64,7 @@ import TransferKit
             #expect(checkpoint.confirmed <= size ?? -1, "a checkpoint covers more than the received bytes; \(comment)")
         }
         #expect(try inspection.count("quarantine") == 0, comment)
-        #expect(try stage.spooled() == inspection.spooled(), "the spool differs from the store; \(comment)")
+        #expect(try stage.spooled() == inspection.spooled(), "the spool differs from the database; \(comment)")
         try await finish(stage, inspection, comment)
     }
 
@@ -78,7 +78,7 @@ import TransferKit
     }
 
     /// Unblocks, releases and resumes everything, as a user would. Checks that all sessions then end, and that the server has no unfinished
-    /// uploads except empty ones that the queue had not stored.
+    /// uploads except empty ones whose checkpoints the queue had not stored.
     private static func finish(_ stage: Stage, _ inspection: StoreInspection, _ comment: Comment) async throws {
         let queue = stage.queue
         for account in await queue.accounts() { try await queue.unblockAccount(account.account.name) }
@@ -100,8 +100,9 @@ import TransferKit
             }
         }
         #expect(try inspection.count("discard") == 0, comment)
-        #expect(try stage.spooled() == inspection.spooled(), "the spool differs from the store at the end; \(comment)")
-        // An upload that was created just before the kill may remain, because the queue had not stored it yet. Such an upload is empty.
+        #expect(try stage.spooled() == inspection.spooled(), "the spool differs from the database at the end; \(comment)")
+        // An upload that was created just before the kill may remain, because the queue had not stored the upload's checkpoint. Such an upload
+        // is empty.
         let known = Set(try inspection.checkpoints().map { $0.upload + ".part" })
         for upload in try stage.server.uploads(".part").subtracting(known) {
             #expect(stage.server.size(of: String(upload.dropLast(5))) == 0, "\(upload) is left; \(comment)")

@@ -24,7 +24,7 @@ import TransportTesting
 
         /// Whether the session has very many files that may have checkpoints.
         fileprivate var hasFiles: Bool { rows.contains("INSERT INTO file(") }
-        /// Whether the session has very many items that a run adds to its files.
+        /// Whether the session has very many items that no run has expanded into files yet.
         fileprivate var isWaiting: Bool { rows.contains("INSERT INTO item(") }
 
         fileprivate var rows: String {
@@ -86,7 +86,7 @@ import TransportTesting
         try await fixture.open(retention: retention, rowsPerSweep: Self.limit)
     }
 
-    /// Executes statements in a store that no queue has open.
+    /// Executes statements in a database that no queue has open.
     private func change(_ sql: String...) throws {
         let queue = try DatabaseQueue(path: database.string)
         try queue.write { db in
@@ -95,7 +95,7 @@ import TransportTesting
         try queue.close()
     }
 
-    /// Creates a store with a small session and a large session, which has very many rows of one kind. Then changes the large session.
+    /// Creates a database with a small session and a large session, which has very many rows of one kind. Then changes the large session.
     ///
     /// - Parameter write: The change. The key of the large session is 1.
     private func prepare(_ content: Content, _ write: StoreWrite) async throws {
@@ -104,7 +104,7 @@ import TransportTesting
             .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
         ])
         await store.close()
-        // The store contains names as BLOBs.
+        // The database contains names as BLOBs.
         let rows = content.rows.replacingOccurrences(of: "'f' || n", with: "CAST('f' || n AS BLOB)")
         try change(
             """
@@ -147,7 +147,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Very many rows of any kind do not make the queue report the store as damaged or unreadable.
+    /// Very many rows of any kind do not make the queue report the database as damaged or unreadable.
     @Test(arguments: Content.allCases) func showsAndRemovesLargeSession(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         let queue = try await open(retention: .count(0))
@@ -163,7 +163,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Follows a large folder through expansion, upload and the expiry of the completed session, until its last row is deleted.
+    /// Follows a large folder through expansion, upload and the expiry of the completed session, until the session's last row is deleted.
     @Test func expandsSendsAndRemovesLargeFolder() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         try tree.folder("deep/er")

@@ -92,7 +92,7 @@ import TransferKit
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path.string)
     }
 
-    @Test func leavesNewerStoreUnchanged() async throws {
+    @Test func leavesNewerDatabaseUnchanged() async throws {
         let path = folder.path.appending("store")
         try await QueueStore.open(.folder(path), clock: .system).close()
         try await DatabaseQueue(path: path.appending("queue.sqlite").string).write { try $0.execute(sql: "PRAGMA user_version = 99") }

@@ -15,8 +15,8 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Kills the process while it removes or quarantines a session with very many files. Afterwards, the session is either intact or completely
-/// removed.
+/// Kills the process while it removes or quarantines a session with very many files. Afterwards, the session is either intact, or
+/// completely removed or quarantined.
 @Suite(.oneProcessAtATime) struct RemovalKillTests {
     private static let count = 3 * QueueStore.maximumRowsPerSweep
 
@@ -27,9 +27,9 @@ import TransportTesting
         draft.items = (0..<Self.count).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("\($0)".utf8), size: 1) }
         try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft)])
         await store.close()
-        let counted = try Self.copy(prepared)
+        let undisturbed = try Self.copy(prepared)
         let killPointCount = Locked(0)
-        try await Self.remove(operation, counted.path) { killPointCount.withLock { $0 += 1 } }
+        try await Self.remove(operation, undisturbed.path) { killPointCount.withLock { $0 += 1 } }
         let count = killPointCount.withLock { $0 }
         let samples = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all" ? 200 : 4
         // Each row adds a kill point. All rows behave alike, so a sample is enough.
@@ -53,8 +53,8 @@ import TransportTesting
         }
     }
 
-    /// Kills the process after the first transaction of a removal of a session on which very many others depend. The session is already
-    /// removed, and the next process releases the other dependents.
+    /// Kills the process after the first transaction of the removal of a session with very many dependents. At this point, the session is
+    /// removed, but only some dependents are released. The next process releases the others.
     @Test(arguments: ["remove", "withdraw"]) func nextProcessCompletesRemovalOfSessionWithManyDependents(_ operation: String) async throws {
         let fixture = try QueueFixture()
         let (first, dependents) = try await fixture.storeSessions(dependents: 25_000)
@@ -75,10 +75,10 @@ import TransportTesting
             if operation == "remove" { try await queue.remove(first, isForced: true) } else { try await queue.withdraw(first) }
         }
         let queue = try await fixture.open()
-        let left = await queue.sessionIDs()
-        #expect(left == dependents && !left.contains(first))
+        let remainingIDs = await queue.sessionIDs()
+        #expect(remainingIDs == dependents && !remainingIDs.contains(first))
         // The queue releases dependents in the order of their keys.
-        while case .after? = try await queue.status(of: dependents[24_999]).why, left == dependents { await Task.yield() }
+        while case .after? = try await queue.status(of: dependents[24_999]).why, remainingIDs == dependents { await Task.yield() }
         #expect(await queue.status().held == 0)
         #expect(try await queue.storeHealth().problems.isEmpty)
         await queue.shutdown()

@@ -52,12 +52,12 @@ import TransferKit
         #expect(await queue.sessionIDs().count == 2)
         #expect(try await queue.storeHealth().problems.isEmpty)
         await queue.shutdown()
-        let again = try await fixture.open()
-        #expect(await again.sessionIDs().count == 2)
-        await again.shutdown()
+        let reopened = try await fixture.open()
+        #expect(await reopened.sessionIDs().count == 2)
+        await reopened.shutdown()
     }
 
-    private enum OtherChange: CaseIterable {
+    private enum ChangeOutsideCommits: CaseIterable {
         case dropQuarantined, restoreQuarantined, sweep, trim
 
         /// Makes the change, and returns its error.
@@ -90,8 +90,8 @@ import TransferKit
         }
     }
 
-    /// The changes that a store makes outside of the queue's commits.
-    @Test(arguments: OtherChange.allCases) private func rejectsOtherChanges(_ change: OtherChange) async throws {
+    /// The changes that ``QueueStore`` makes outside of the queue's commits.
+    @Test(arguments: ChangeOutsideCommits.allCases) private func rejectsChangesOutsideCommits(_ change: ChangeOutsideCommits) async throws {
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a"))])
         for key in SessionKey(1)...3 { try await store.commit([.session(key, rank: 0, .draft()), .quarantine(key, "for a test")]) }
@@ -110,7 +110,7 @@ import TransferKit
         await store.close()
     }
 
-    /// The folder disappears after the store has checked it, but before the commit. So the store must report that the commit failed.
+    /// The folder disappears after ``QueueStore`` has checked it, but before the commit, so the commit must fail.
     @Test func rejectsCommitToLostFile() async throws {
         let path = fixture.folder.path.appending("store")
         let store = try await QueueStore.open(.folder(path), clock: .system) { step in

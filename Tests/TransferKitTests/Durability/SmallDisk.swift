@@ -23,10 +23,10 @@ final class SmallDisk {
     let kind: DiskKind
     private let path: String
 
-    /// If the process may not mount file systems, uses ``DiskKind/limited`` and records a warning.
+    /// If the process can't mount file systems, uses ``DiskKind/limited`` and records a warning.
     ///
     /// - Parameters:
-    ///   - folder: The name of the folder instead of "store".
+    ///   - folder: The name of the folder, if it is not "store".
     ///   - megabytes: The size of the file system.
     init(_ kind: DiskKind, in root: FilePath, folder: String = "store", megabytes: Int = 24) throws {
         path = root.appending(folder).string
@@ -55,32 +55,32 @@ final class SmallDisk {
     }
 }
 
-/// The disk of a store, for the process that uses the store.
+/// The disk of a storage folder, for the process that uses the folder.
 struct Disk {
     private let kind: DiskKind
-    private let store: FilePath
+    private let storage: FilePath
 
     /// - Parameter root: The folder that contains the folder "store".
     init(_ kind: DiskKind, _ root: FilePath) {
         self.kind = kind
-        store = root.appending("store")
+        storage = root.appending("store")
         // By default, SIGXFSZ ends the process at the first write beyond the limit.
         _ = signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// Fills the disk except for approximately `room` bytes, which the store may use; nil to free the disk again.
-    func leave(_ room: Int?) throws {
+    /// Fills the disk so that approximately `room` bytes remain free. If `room` is nil, frees the disk again.
+    func setFreeSpace(_ room: Int?) throws {
         switch kind {
         case .mounted: try fill(leaving: room)
         case .limited:
-            let log = store.appending("queue.sqlite-wal").string
+            let log = storage.appending("queue.sqlite-wal").string
             let size = (try? FileManager.default.attributesOfItem(atPath: log)[.size] as? Int) ?? 0
             limit(room.map { size + $0 })
         }
     }
 
     private func fill(leaving room: Int?) throws {
-        let filler = store.appending("filler")
+        let filler = storage.appending("filler")
         try? FileManager.default.removeItem(atPath: filler.string)
         guard let room else { return }
         let file = try FileDescriptor.open(filler, .writeOnly, options: [.create, .truncate], permissions: [.ownerReadWrite])

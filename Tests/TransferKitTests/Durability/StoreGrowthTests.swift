@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Limits on the growth of a store.
+/// Limits on the growth of a storage folder.
 @Suite struct StoreGrowthTests {
     private let folder: TemporaryFolder
 
@@ -65,10 +65,10 @@ import TransferKit
         while try await store.trim(limits) {}
         #expect(try await store.quarantined().map(\.number) == [8, 9, 10, 11, 12])
         #expect(try await count(store, "quarantined_row") == 15)
-        limits.quarantinedRows = 7
+        limits.quarantinedSessions = 7
         while try await store.trim(limits) {}
         #expect(try await store.quarantined().map(\.number) == [11, 12])
-        limits.quarantinedRows = 1
+        limits.quarantinedSessions = 1
         while try await store.trim(limits) {}
         #expect(try await store.quarantined().map(\.number) == [12], "the newest session stays, however large it is")
         await store.close()
@@ -102,7 +102,7 @@ import TransferKit
         await queue.shutdown()
     }
 
-    @Test func limitsPendingDiscards() async throws {
+    @Test func limitsPendingRemovals() async throws {
         let store = try await open()
         try await store.pool.write { db in
             try db.execute(

@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Stores that can't be opened. Their files must stay unchanged, byte for byte, so that the user can repair them.
+/// Storage folders that can't be opened. Their files must stay unchanged, byte for byte, so that the user can repair them.
 @Suite(.oneProcessAtATime) struct UntouchedStoreTests {
     private static let pageSize = 4_096
     private let folder: TemporaryFolder
@@ -24,16 +24,16 @@ import TransferKit
         try? Data(contentsOf: URL(fileURLWithPath: root.appending("store").appending(name).string))
     }
 
-    /// Damages one page at a time, and checks that the queue changes no file if it can't open the store.
+    /// Damages one page at a time, and checks that the queue changes no file if it can't open the database.
     ///
-    /// - Returns: The number of damaged pages that the queue found when it opened the store.
+    /// - Returns: The number of damaged pages that kept the queue from opening the database.
     private func expectUntouched(_ root: FilePath) async throws -> Int {
         let content = try #require(bytes("queue.sqlite", in: root))
         let log = bytes("queue.sqlite-wal", in: root)
         var refusals = 0
         for page in 0..<content.count / Self.pageSize {
             var damaged = content
-            // Keeps the first 100 bytes of each page. In the first page, they are the file's header, which the queue checks first.
+            // Keeps the first 100 bytes of each page. In the first page, these bytes are the file's header, which the queue checks first.
             for index in page * Self.pageSize + 100..<(page + 1) * Self.pageSize { damaged[index] = 0xA5 }
             let copy = try TemporaryFolder()
             try FileManager.default.createDirectory(atPath: copy.path.appending("store").string, withIntermediateDirectories: true)
@@ -52,7 +52,7 @@ import TransferKit
         return refusals
     }
 
-    @Test func leavesDamagedStoreOfKilledOwnerUnchanged() async throws {
+    @Test func leavesDamagedDatabaseOfKilledOwnerUnchanged() async throws {
         let stage = try await Stage(folder.path)
         try await stage.queue.save(stage.account("a"))
         for number in 0..<200 { _ = try await stage.queue.enqueue(stage.upload("s\(number)", size: 1)) }

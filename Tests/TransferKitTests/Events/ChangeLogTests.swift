@@ -22,8 +22,8 @@ import TransportTesting
         try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
     }
 
-    /// Reads all entries of a range.
-    private func log(_ store: QueueStore, _ range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
+    /// Reads all events in a range of revisions.
+    private func loggedEvents(_ store: QueueStore, _ range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
         var events: [QueueEvent] = []
         while (events.last?.revision ?? range.lowerBound - 1) < range.upperBound {
             events += try await store.events(in: (events.last?.revision ?? range.lowerBound - 1) + 1...range.upperBound)
@@ -31,7 +31,7 @@ import TransportTesting
         return events
     }
 
-    @Test func logReturnsLiveEventsAfterRestart() async throws {
+    @Test func logReturnsEarlierLiveEventsAfterReopening() async throws {
         var queue = try await fixture.openWithAccounts()
         let live = queue.events
         _ = try await queue.enqueue(try fixture.upload("1", "2"))
@@ -114,7 +114,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func omitsChangesRejectedByStore() async throws {
+    @Test func omitsChangesThatWereNotStored() async throws {
         let queue = try await fixture.openWithAccounts()
         let events = queue.events
         let database = try database()
@@ -144,7 +144,7 @@ import TransportTesting
             try db.execute(sql: "UPDATE event SET detail = '{\"error\":7}' WHERE revision = 7")
         }
         #expect(
-            try await log(store, 1...8).map(\.kind) == [
+            try await loggedEvents(store, 1...8).map(\.kind) == [
                 .queueStarted, .gap(from: 2, to: 2), .didActivate(id), .gap(from: 4, to: 7), .queueStopped,
             ])
         await store.close()
@@ -164,7 +164,7 @@ import TransportTesting
             try Int.fetchAll(db, sql: "SELECT length(kind) + ifnull(length(sessions), 0) + ifnull(length(detail), 0) FROM event")
         }
         #expect(sizes[1] == 1_600_005 && sizes[4] < 20)
-        #expect(try await log(store, 1...7).map(\.kind) == added + [.gap(from: 4, to: 6), .queueStopped])
+        #expect(try await loggedEvents(store, 1...7).map(\.kind) == added + [.gap(from: 4, to: 6), .queueStopped])
         await store.close()
     }
 
@@ -195,7 +195,7 @@ import TransportTesting
         await queue.shutdown()
         let store = try await openStore()
         let count = try await store.lastRevision()
-        #expect(try await log(store, 1...count).allSatisfy { $0.kind.name != "progress" && $0.kind.name != "gap" })
+        #expect(try await loggedEvents(store, 1...count).allSatisfy { $0.kind.name != "progress" && $0.kind.name != "gap" })
         await store.close()
     }
 }

@@ -40,7 +40,8 @@ import TransportTesting
         hub.finish()
         await delivery.finish()
         #expect(await delegate.kinds == EventCodingTests.kinds)
-        #expect(await delegate.questions == EventCodingTests.kinds.count { if case .needsCredentials = $0 { true } else { false } })
+        let requests = EventCodingTests.kinds.count { if case .needsCredentials = $0 { true } else { false } }
+        #expect(await delegate.credentialsRequests == requests)
         await queue.shutdown()
     }
 
@@ -78,7 +79,7 @@ import TransportTesting
         #expect(delegate.starts == 1)
     }
 
-    /// A delegate that blocks in its first call until the test releases it.
+    /// A delegate that suspends in its first call until the test resumes it.
     private actor SlowDelegate: TransferQueueDelegate {
         private(set) var missed: [ClosedRange<UInt64>] = []
         private(set) var activations = 0
@@ -124,8 +125,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test(arguments: [(CredentialsAnswer.retry, true), (.later, false)])
-    func retryAnswerUnblocksAccount(answer: CredentialsAnswer, unblocks: Bool) async throws {
+    @Test(arguments: [(CredentialsDecision.retry, true), (.later, false)])
+    func retryDecisionUnblocksAccount(decision: CredentialsDecision, unblocks: Bool) async throws {
         let memory = MemoryTransport(acceptedSecret: "good")
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
@@ -135,7 +136,7 @@ import TransportTesting
         _ = await blocked.first { if case .accountBlocked = $0 { true } else { nil } }
         try await queue.stop()
         #expect(await queue.account("a")?.blockingError != nil)
-        let delegate = RecordingDelegate(answer: answer)
+        let delegate = RecordingDelegate(decision: decision)
         let hub = EventHub()
         let delivery = DelegateDelivery()
         delivery.start(delegate, of: queue, events: hub.subscribe(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -146,7 +147,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func queueKeepsWeakReferenceToDelegateAndReplacesIt() async throws {
+    @Test func delegateIsWeaklyReferencedAndReplaceable() async throws {
         let fixture = try QueueFixture()
         // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }
@@ -171,9 +172,9 @@ import TransportTesting
         #expect(await fourth.kinds == [.queueStopped])
     }
 
-    /// A delegate that shuts the queue down as soon as the queue starts. The test releases the queue before the delegate receives the last
-    /// event.
-    private actor EndingDelegate: TransferQueueDelegate {
+    /// A delegate that shuts the queue down as soon as the queue starts. The test releases its reference to the queue before the
+    /// delegate receives the last event.
+    private actor ShuttingDownDelegate: TransferQueueDelegate {
         private(set) var hasStopped = false
         private let started: AsyncStream<Void>.Continuation
         private let ended: AsyncStream<Void>.Continuation
@@ -196,10 +197,10 @@ import TransportTesting
         }
     }
 
-    @Test func delegateMayShutDownQueueAndReceivesEnd() async throws {
+    @Test func delegateCanShutDownQueueAndReceivesLastEvent() async throws {
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         let (started, start) = AsyncStream.makeStream(of: Void.self)
-        let delegate = EndingDelegate(started: start, ended: end)
+        let delegate = ShuttingDownDelegate(started: start, ended: end)
         let fixture = try QueueFixture()
         var queue: TransferQueue? = try await fixture.open(delegate: delegate)
         try await queue?.start()

@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Events as JSON and as rows of the store.
+/// Events as JSON and as database rows.
 @Suite struct EventCodingTests {
     static let id = SessionID()
     static let error = TransferError(
@@ -82,7 +82,7 @@ import TransferKit
         for event in events { try await store.commit([.events([event], keeping: 1_000)]) }
         var read: [QueueEvent] = []
         while read.count < events.count { read += try await store.events(in: UInt64(read.count) + 1...UInt64(events.count)) }
-        // The list includes a gap. A queue never stores gaps, but the store reads a stored gap correctly.
+        // The list includes a gap. A queue never stores gaps, but would read a stored gap correctly.
         #expect(read.map(\.kind) == kinds)
         #expect(read == events)
         await store.close()

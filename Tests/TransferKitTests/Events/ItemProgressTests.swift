@@ -18,7 +18,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// Advances the clock by the interval between progress events, once `count` tasks sleep for this interval.
+    /// Advances the clock by the interval between progress events, as soon as `count` tasks are sleeping for it.
     private func tick(_ count: Int = 1) async {
         await fixture.clock.waitForSleep(of: .milliseconds(100), count: count)
         fixture.clock.advance(by: .milliseconds(100))
@@ -73,8 +73,8 @@ import TransportTesting
         #expect(names.contains("itemCompleted") && names.isDisjoint(with: ["itemStarted", "itemProgress", "totalProgress"]))
     }
 
-    /// An item that resumes after a pause reports its start again, once in each run, although the run has several attempts.
-    @Test func resumedItemStartsAgain() async throws {
+    /// An item that resumes after a pause reports its start again: once per run, even if the run has several attempts.
+    @Test func resumedItemReportsStartAgain() async throws {
         let queue = try await fixture.openWithAccounts()
         let events = queue.events
         let gate = fixture.memory.gate("1", atByte: 4_000)
@@ -146,7 +146,7 @@ import TransportTesting
     }
 
     /// The files of a form are sent one after the other, so the progress of the form determines the progress of each file.
-    @Test func progressOfFormCountsItsFiles() async throws {
+    @Test func formProgressDeterminesFileProgress() async throws {
         let queue = try await fixture.openWithAccounts()
         let events = queue.events
         let form = TransferItem.form(
@@ -196,18 +196,18 @@ import TransportTesting
     }
 
     /// The session is removed as soon as it has completed, and before this test reads the first event.
-    @Test func endOfRemovedSessionHasItsContext() async throws {
+    @Test func completionEventOfRemovedSessionHasContext() async throws {
         let queue = try await fixture.open(retention: .count(0))
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         let events = queue.events
         var request = try fixture.upload("1")
         request.context = try JSONEncoder().encode(Ticket(id: 1))
         let session = try await queue.enqueue(request)
-        #expect(await queue.remainingUploads() == 1)
+        #expect(await queue.remainingSessions() == 1)
         try await queue.start()
         await queue.waitUntilIdle()
         await #expect(throws: QueueError.self) { try await session.status }
-        #expect(await queue.remainingUploads() == 0)
+        #expect(await queue.remainingSessions() == 0)
         var tickets: [String: Ticket?] = [:]
         for await event in events {
             tickets[event.kind.name] = try await queue.context(of: event, as: Ticket.self)

@@ -9,6 +9,7 @@ struct OrderReplica: Sendable {
     private(set) var kinds: [QueueEvent.Kind] = []
     /// The inconsistencies that would crash a list view.
     private(set) var problems: [String] = []
+    /// The number of changes since `willChangeQueue`, or nil outside a change of the order.
     private var changes: Int?
     private var revision: UInt64?
 
@@ -32,18 +33,18 @@ struct OrderReplica: Sendable {
             changes = nil
             orders[revision] = ids
         case .added(let added, let index):
-            count(kind)
+            countChange(kind)
             guard expect((0...ids.count).contains(index) && !added.isEmpty, "added at \(index) of \(ids.count)") else { return }
             ids.insert(contentsOf: added, at: index)
         case .removed(let removed, let indices):
-            count(kind)
+            countChange(kind)
             let isAscending = zip(indices, indices.dropFirst()).allSatisfy(<)
             let areValid = indices.allSatisfy(ids.indices.contains)
             guard expect(isAscending && areValid && !indices.isEmpty, "removed at \(indices) of \(ids.count)") else { return }
             expect(indices.map { ids[$0] } == removed, "other sessions were at \(indices)")
             for index in indices.reversed() { ids.remove(at: index) }
         case .moved(let id, let from, let to):
-            count(kind)
+            countChange(kind)
             guard expect(ids.indices.contains(from) && ids.indices.contains(to), "moved from \(from) to \(to)") else { return }
             expect(ids[from] == id, "another session was at \(from)")
             ids.insert(ids.remove(at: from), at: to)
@@ -54,7 +55,7 @@ struct OrderReplica: Sendable {
         }
     }
 
-    private mutating func count(_ kind: QueueEvent.Kind) {
+    private mutating func countChange(_ kind: QueueEvent.Kind) {
         expect(changes != nil, "\(kind.name) outside a change")
         changes = changes.map { $0 + 1 }
     }

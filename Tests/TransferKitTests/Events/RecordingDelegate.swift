@@ -4,14 +4,14 @@ import TransferKit
 /// A delegate that records its events, and counts calls that overlap.
 actor RecordingDelegate: TransferQueueDelegate {
     private(set) var kinds: [QueueEvent.Kind] = []
-    private let answer: CredentialsAnswer
+    private let decision: CredentialsDecision
     private var isInside = false
     private(set) var overlaps = 0
-    /// The number of requests for credentials.
-    private(set) var questions = 0
+    /// The number of calls that request credentials.
+    private(set) var credentialsRequests = 0
 
-    init(answer: CredentialsAnswer = .later) {
-        self.answer = answer
+    init(decision: CredentialsDecision = .later) {
+        self.decision = decision
     }
 
     func queue(_ queue: TransferQueue, didReceive event: QueueEvent) async {
@@ -19,10 +19,10 @@ actor RecordingDelegate: TransferQueueDelegate {
         kinds.append(event.kind)
     }
 
-    func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer {
+    func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsDecision {
         await enter()
-        questions += 1
-        return answer
+        credentialsRequests += 1
+        return decision
     }
 
     /// Detects overlapping calls. Suspends, to give other calls a chance to overlap.

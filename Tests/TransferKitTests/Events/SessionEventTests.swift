@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The events of a session's handle.
+/// The events that the handle of a session delivers.
 @Suite struct SessionEventTests {
     private let fixture: QueueFixture
 
@@ -34,18 +34,18 @@ import TransportTesting
         let first = sessions[0].events
         let last = sessions[2].events
         var iterator = first.makeAsyncIterator()
-        let present = await iterator.next()
+        let initialSnapshot = await iterator.next()
         try await queue.start()
         await queue.waitUntilIdle()
         try await queue.apply(.remove(), to: .sessions(sessions.map(\.id)))
         await queue.shutdown()
-        var received = [present].compactMap(\.self)
+        var received = [initialSnapshot].compactMap(\.self)
         while let event = await iterator.next() { received.append(event) }
         #expect(names(received).first == "snapshot waiting" && names(received).last == "ended completed")
         #expect(names(received).filter { $0 == "itemCompleted" }.count == 2)
         // The stream contains no events of other sessions.
         for case .event(let event) in received { #expect(event.session == sessions[0].id) }
-        // A removed session has no status, so the stream begins with its end.
+        // A removed session has no status, so the stream contains only the end event.
         #expect(names(await collect(last)) == ["ended removed"])
     }
 

@@ -42,7 +42,7 @@ import TransferKit
         #expect(await events.collect().map(\.kind) == [.cancelled(ids), .gap(from: 2, to: 2)])
     }
 
-    /// These capacities make the buffer full at each position within a change.
+    /// With these capacities, the buffer becomes full at each position within a change.
     @Test(arguments: 4...12) func gapNeverSplitsChangeOfOrder(capacity: Int) async throws {
         let hub = EventHub(capacity: capacity)
         let events = hub.subscribe()

@@ -39,7 +39,7 @@
             let session = try await queue.enqueue(.upload(items: [item], to: "a"))
             let copy = try #require(try await queue.items(of: session.id).first).source
             #expect(try Self.sharesBlocks(copy))
-            // A change of the file does not change the copy.
+            // A change to the file does not change the copy.
             try Data(count: size).write(to: URL(fileURLWithPath: source.string))
             try await queue.start()
             #expect(try await session.value.state == .completed)

@@ -57,7 +57,7 @@ import TransportTesting
     /// Only the queue's user can read the copy. The transport gets the permissions that the file had when it was copied.
     @Test(arguments: [0o644, 0o600, 0o444, 0o4751]) func transportGetsPermissionsOfCopiedFile(mode: Int) async throws {
         let attempts = Locked<[FileAttempt]>([])
-        let transport = NotingTransport(memory: fixture.memory, seen: attempts)
+        let transport = AttemptRecordingTransport(memory: fixture.memory, attempts: attempts)
         var queue = try await fixture.open(transports: [transport])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         let items: [TransferItem] = [try item("copy"), .data(Data("data".utf8), as: try RemotePath("data"))]
@@ -204,7 +204,7 @@ import TransportTesting
             changing.keepsCopy = true
             let good = try item("1")
             let error = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [good, changing], to: "a")) }
-            #expect(error?.code == .unreadableItems && error?.message.contains("changed while it was copied") == true)
+            #expect(error?.code == .unreadableItems && error?.message.contains("changed while it was being copied") == true)
             #expect(spooled() == [])
             await queue.shutdown()
         }
@@ -224,7 +224,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A process that is killed after the copy, but before its session is stored, leaves a copy that the next opening removes.
+    /// A process that is killed after the copy, but before the session is stored, leaves a copy that the next opening removes.
     @Test(.oneProcessAtATime) func openingRemovesCopyOfKilledProcess() async throws {
         try await fixture.openWithAccounts().shutdown()
         let source = try fixture.folder.file("1", size: 10_000).string

@@ -14,7 +14,7 @@ import TransferKit
         fixture = try ItemFixture()
     }
 
-    /// Interrupts the expansion before each of its steps. The next run completes it, with the same rows as an expansion without an
+    /// Interrupts the expansion before each of its steps. The next run completes the expansion, with the same rows as without an
     /// interruption.
     @Test func resumesAfterEachStep() async throws {
         var generator = SplitMix64(seed: 1)
@@ -60,7 +60,7 @@ import TransferKit
 
     /// Between the runs, files and folders are deleted and added. The session keeps the items of files that were found before, and gets
     /// one item for each other file. The folder that was being read no longer exists, so it becomes a failed item. When the folder exists
-    /// again, a retry resumes it.
+    /// again, a retry resumes the expansion.
     @Test func resumesInChangedFolder() async throws {
         for number in 0..<2_500 { try tree.file("\(number % 7)/\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])
@@ -80,7 +80,7 @@ import TransferKit
         #expect(found.count > 1_900 && found.last?.destination.description.hasPrefix("tree/5/") == true)
         #expect(try await fixture.statistics(store)?.files == found.count)
         await store.close()
-        // The folder 5 was being read.
+        // The expansion was reading the folder 5.
         try FileManager.default.removeItem(atPath: tree.path("3").string)
         try FileManager.default.removeItem(atPath: tree.path("5").string)
         try tree.file("0/added", "after the folder was read")
@@ -106,8 +106,8 @@ import TransferKit
         await store.close()
     }
 
-    /// The disk with the folder is not mounted when the expansion resumes, so the folder's path leads to an empty folder or to nothing.
-    /// After the disk was mounted, a retry adds the remaining files, each once.
+    /// The disk with the folder is not mounted when the expansion resumes, so the folder's path leads to an empty folder or to no
+    /// folder. After the disk has been mounted, a retry adds the remaining files, each once.
     @Test(arguments: [false, true]) func resumesOnceDiskIsMounted(_ hasMountPoint: Bool) async throws {
         for number in 0..<2_500 { try tree.file("\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])
@@ -124,7 +124,7 @@ import TransferKit
                 })
         }
         let statistics = try #require(try await fixture.statistics(store))
-        #expect(statistics.files == 999 && statistics.bytesTotal == nil, "The total size is unknown.")
+        #expect(statistics.files == 999 && statistics.bytesTotal == nil, "the total size is unknown")
         await store.close()
         let disk = fixture.folder.path.appending("disk")
         try FileManager.default.moveItem(atPath: tree.root.string, toPath: disk.string)
@@ -149,7 +149,7 @@ import TransferKit
         await store.close()
     }
 
-    /// A folder whose files were removed between the runs is not a disk that is not mounted.
+    /// The queue does not mistake a folder whose files were removed between the runs for a disk that is not mounted.
     @Test func resumesInEmptiedFolder() async throws {
         for number in 0..<1_500 { try tree.file("\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])

@@ -86,7 +86,7 @@ import TransportTesting
 
     /// An earlier version stored rows of a folder before it had read the whole folder. The queue deletes these rows and reads the folder
     /// again.
-    @Test func discardsRowsOfEarlierVersion() async throws {
+    @Test func deletesRowsOfEarlierVersion() async throws {
         for number in 0..<20 { try tree.file("\(number)", "x") }
         var queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(.upload([tree.root], to: "a"))
@@ -116,7 +116,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// With the option `failSession`, the session fails at the first entry that can't be sent, and does not read the rest of the folder.
+    /// With the option `failSession`, the session fails at the first link that can't be sent, before the queue has read the whole folder.
     @Test func failsBeforeWholeFolderIsRead() async throws {
         for number in 0..<1_100 { try tree.file("b/\(number)", "x") }
         for number in 0..<10_000 { try tree.file("d/\(number)", "") }

@@ -72,7 +72,7 @@ extension FilePath {
 }
 
 extension [ItemStatus] {
-    /// Returns the remote names of the items in a state.
+    /// Returns the remote names of the items in the given state.
     func destinations(_ state: ItemState = .pending) -> [String] {
         filter { $0.state == state }.map(\.destination.description)
     }

@@ -27,7 +27,7 @@ import TransportTesting
     }
 
     /// The queue stores the data until the form has arrived, and sends the form after a restart of the process.
-    @Test func keepsFormOverRestart() async throws {
+    @Test func keepsFormAcrossRestart() async throws {
         var queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(.upload(items: [form()], to: "a"))
         await queue.shutdown()
@@ -47,7 +47,7 @@ import TransportTesting
 
     /// The progress counts the bytes of all files. A pause in the second file ends the request, and the next attempt begins with the first
     /// file.
-    @Test func countsFilesOneAfterTheOther() async throws {
+    @Test func progressCountsBytesOfAllFiles() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("a", atByte: 3_000)
         let session = try await queue.enqueue(.upload(items: [form()], to: "a"))
@@ -75,16 +75,16 @@ import TransportTesting
             .upload(items: [form("1"), folder, .form(files: [.data(Data("2".utf8), name: "2")])], to: "a"),
             .upload(items: [form(nil)], to: "b"),
         ])
-        #expect(try spooled() == 2, "a form without data has no file")
+        #expect(try spooled() == 2, "a form without data has no spool file")
         try await queue.apply(.remove(), to: .sessions(sessions.map(\.id)))
         #expect(try spooled() == 0)
         await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [form()], to: "missing")) }
-        #expect(try spooled() == 0, "nor does a rejected form leave data")
+        #expect(try spooled() == 0, "a rejected form leaves no data")
         await queue.shutdown()
     }
 
     /// The queue keeps data only until the form has arrived, so the form can't be sent again.
-    @Test func namesFormWhoseDataIsGone() async throws {
+    @Test func reportsLostSourceOfFormWhoseDataIsGone() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(.upload(items: [form()], to: "a"))
         try await queue.start()
@@ -110,8 +110,8 @@ import TransportTesting
     }
 
     /// The transport does not conform to `FormUploading`.
-    @Test func rejectsFormIfTransportSendsNone() async throws {
-        let queue = try await fixture.open(transports: [NotingTransport(memory: fixture.memory, seen: Locked([]))])
+    @Test func rejectsFormIfTransportSupportsNoForms() async throws {
+        let queue = try await fixture.open(transports: [AttemptRecordingTransport(memory: fixture.memory, attempts: Locked([]))])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         let error = try await #require(throws: QueueError.self) { try await queue.enqueue(.upload(items: [form()], to: "a")) }
         #expect(error.code == .invalidRequest && error.message.contains("can't send forms"))
@@ -120,12 +120,12 @@ import TransportTesting
     }
 
     /// A session with a form can't move to an account without an endpoint for forms, and a draft with a form can't be enqueued there.
-    @Test func rejectsChangesOfFormIfTransportSendsNone() async throws {
+    @Test func rejectsUpdateAndEnqueueIfTransportSupportsNoForms() async throws {
         let memory = try await fixture.openWithAccounts()
         let held = try await memory.enqueue(.upload(items: [form()], to: "a"), held: true).id
         let draft = try await memory.save(draft: .upload(items: [form()], to: "a")).id
         await memory.shutdown()
-        let queue = try await fixture.open(transports: [NotingTransport(memory: fixture.memory, seen: Locked([]))])
+        let queue = try await fixture.open(transports: [AttemptRecordingTransport(memory: fixture.memory, attempts: Locked([]))])
         let moved = await #expect(throws: QueueError.self) { try await queue.update(held, SessionUpdate(account: "b")) }
         let enqueued = await #expect(throws: QueueError.self) { try await queue.enqueue(draft: draft) }
         for error in [moved, enqueued] {

@@ -10,7 +10,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A store with one session, whose folders tests expand in the same way as a run.
+/// A storage folder with one session. Tests expand the session's folders in the same way as a run.
 struct ItemFixture {
     let folder: TemporaryFolder
     let tree: FolderTree
@@ -26,7 +26,7 @@ struct ItemFixture {
         try await QueueStore.open(.folder(storage, base: base), clock: .system)
     }
 
-    /// Opens a store with a session that has the key 1 and the given items.
+    /// Opens the storage folder, and adds a session that has the key 1 and the given items.
     func open(_ items: [TransferItem]) async throws -> QueueStore {
         let store = try await open()
         let draft = SessionDraft(id: SessionID(), account: "a", name: "test", items: try await store.drafts(of: items))
@@ -53,7 +53,7 @@ struct ItemFixture {
         return growth.withLock { $0 }
     }
 
-    /// Returns all items of the session, which it reads page by page.
+    /// Reads all items of the session, page by page.
     func items(_ store: QueueStore, page: Int = 7) async throws -> [ItemStatus] {
         var items: [ItemStatus] = []
         while true {

@@ -18,7 +18,7 @@ import TransportTesting
     }
 
     private func open() async throws -> TransferQueue {
-        try await fixture.open(transports: [NotingTransport(memory: fixture.memory, seen: attempts)])
+        try await fixture.open(transports: [AttemptRecordingTransport(memory: fixture.memory, attempts: attempts)])
     }
 
     @Test func passesURLToTransportAfterRestart() async throws {
@@ -27,7 +27,7 @@ import TransportTesting
         var items = ["1", "2", "3"].map { TransferItem(fixture.folder.path.appending($0)) }
         for name in ["1", "2", "3"] { _ = try fixture.folder.file(name, size: 10) }
         items[1].uploadURL = Self.url
-        // The last two items follow a folder, so the store keeps them in another table.
+        // The last two items follow a folder, so the database keeps them in another table.
         var blob = TransferItem.data(Data("x".utf8), as: try RemotePath("blob"))
         blob.uploadURL = Self.url + "-blob"
         let folder = fixture.folder.path.appending("empty")
@@ -113,9 +113,9 @@ import TransportTesting
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await session.value.state == .completed)
-        let seen = attempts.withLock { $0 }
-        #expect(seen.map(\.endpoint.address) == ["x", "x", "x", "y"].map { "memory://\($0)/" })
-        #expect(seen.map(\.isRestarted) == [false, true, false, false])
+        let recorded = attempts.withLock { $0 }
+        #expect(recorded.map(\.endpoint.address) == ["x", "x", "x", "y"].map { "memory://\($0)/" })
+        #expect(recorded.map(\.isRestarted) == [false, true, false, false])
         await queue.shutdown()
     }
 

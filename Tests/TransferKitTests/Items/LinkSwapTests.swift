@@ -45,7 +45,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A file that the app named becomes a link before its turn comes. Other files were links from the beginning.
+    /// A file that the app named becomes a link before the queue sends it. Other files were links from the beginning.
     @Test(arguments: [(SymbolicLinkPolicy.skip, false), (.followFiles, true), (.follow, true)])
     func followsNamedFileThatBecomesLinkOnlyIfPolicyAllows(_ policy: SymbolicLinkPolicy, isFollowed: Bool) async throws {
         for name in ["a", "b", "target", "folder/c"] { try tree.file(name, "content") }

@@ -66,8 +66,8 @@ import TransportTesting
         await store.close()
     }
 
-    /// The names do not fit into the given memory, so the expansion reads the folder several times. If it can't read the folder again, it
-    /// fails, and the next run resumes it. The session already has items for some of the folder's files.
+    /// The names do not fit into the given memory, so the expansion reads the folder several times. If the folder can't be read again, the
+    /// expansion fails, and the next run resumes the expansion. By then, the session has items for some of the folder's files.
     @Test func resumesFolderThatCannotBeReadAgain() async throws {
         try fill("middle", 20_000)
         let store = try await fixture.open([TransferItem(tree.root)])
@@ -101,7 +101,7 @@ import TransportTesting
         return descriptors
     }
 
-    /// Runs two reads at the same time, so that both readers of the store open all files that they need.
+    /// Runs two reads at the same time, so that both reader connections of the database open all files that they need.
     private static func openBothReaders(of pool: DatabasePool) async throws {
         let (first, second) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         // The semaphores block only threads of the pool.

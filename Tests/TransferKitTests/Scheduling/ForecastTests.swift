@@ -86,9 +86,9 @@ import TransferKit
         let numbers = try #require(words.first).split(separator: "@").compactMap { Double($0) }
         var session = Forecast.Session(key: key, account: 1, bytes: Int64(numbers[0]), rate: numbers.count > 1 ? numbers[1] : nil)
         for word in words.dropFirst() {
-            let parts = word.split(separator: "=")
-            let value = parts.count > 1 ? Int64(parts[1]) ?? 0 : 0
-            switch parts[0] {
+            let fields = word.split(separator: "=")
+            let value = fields.count > 1 ? Int64(fields[1]) ?? 0 : 0
+            switch fields[0] {
             case "limit": session.limit = Double(value)
             case "account": session.account = AccountKey(value)
             case "wait": session.wait = .seconds(value)

@@ -59,7 +59,7 @@ import TransferKit
         #expect(try scheduler.perform(.perform(.hold, .found([red.id], of: .tag("red")))).result.sessions == [red.id])
     }
 
-    @Test func partsOfGroupShareMark() throws {
+    @Test func batchesOfGroupShareStartPriority() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = (0..<5).map { _ in SessionDraft.draft() }
         let ids = drafts.map(\.id)

@@ -6,7 +6,7 @@ import TransferKit
 /// scheduler keeps the waiting sessions of an account in lines. It sets a line aside while none of the line's sessions can start, and
 /// recalls the line when this may have changed.
 @Suite struct ManyAccountsTests {
-    private static let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
+    private static let outage = TransferError(.unreachable, .connectionRefused, "No server responds.")
     private static let count = 1_000
 
     private static func endpoint(_ number: Int) -> Endpoint { Account.memory("\(number)").endpoints[0] }
@@ -45,8 +45,8 @@ import TransferKit
         #expect(scheduler.sessionIndex.linesAside >= Self.count - 1)
     }
 
-    /// Each account has a running session and a waiting session, which its limit of one session sets aside. The end of a session recalls
-    /// only the line of its account.
+    /// Each account has a running session and a waiting session, whose line is set aside because the account's limit is one session. The end
+    /// of a session recalls only the line of the session's account.
     @Test func endOfSessionExaminesOnlyLinesOfItsAccount() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], maxConcurrentSessions: 2 * Self.count))
         for number in 1...Self.count {
@@ -62,7 +62,7 @@ import TransferKit
         _ = scheduler.schedule(at: .start)
         scheduler.commit()
         #expect(scheduler.view(SessionKey(Self.count + 7))?.state == .running)
-        // Commands for one account leave the lines of others aside, too.
+        // Commands for one account also leave the lines of other accounts aside.
         _ = try scheduler.perform(.enqueue([.draft("9")]))
         _ = try scheduler.perform(.setMaxConcurrentSessions(2, account: "8"))
         #expect(scheduler.sessionIndex.linesAside >= Self.count - 2)
@@ -112,7 +112,7 @@ import TransferKit
         return scheduler
     }
 
-    /// Completes the examination of all lines. One transaction examines only a part of them.
+    /// Completes the examination of all lines. One transaction examines only some of them.
     private func examineAll(_ scheduler: inout Scheduler) {
         for _ in 0...10 {
             _ = scheduler.schedule(at: .start)
@@ -142,7 +142,8 @@ import TransferKit
             }
             #expect(visits <= 2)
         }
-        // After the outage, the sessions of the other accounts can start again, so the session waits for the last one before it.
+        // After the outage, the sessions of the other accounts can start again, so the session waits for the last of the sessions before
+        // it.
         guard obstacle == .outage else { return }
         let last = try #require(scheduler.sessionIndex[second - 1]?.id)
         #expect(scheduler.why(second, at: .seconds(10)) == .order(after: last), "before the transaction that recalls the lines")
@@ -165,7 +166,7 @@ import TransferKit
         #expect(Array(scheduler.sessionIndex.startableLines).count == 1 && scheduler.sessionIndex.linesAside == Self.crowd - 2)
     }
 
-    /// The same applies to sessions of blocked accounts that also wait for their start time.
+    /// The check whether the queue is idle also visits no line of a blocked account whose sessions wait for their start time.
     @Test func idleCheckVisitsNoBlockedLineOfLaterSessions() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"]))
         let drafts = (1...Self.crowd).map { number in
@@ -189,7 +190,7 @@ import TransferKit
         #expect(scheduler.runningIDs == [drafts[6].id])
     }
 
-    /// The delay that a host asked for ends for all accounts with endpoints on that host.
+    /// A retry of one account's endpoints ends the delay that a host requested, for all accounts with endpoints on that host.
     @Test func retryEndsDelayOfSharedHost() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], maxConcurrentSessions: 3))
         for name in ["a", "b"] {

@@ -69,9 +69,9 @@ import TransferKit
         for _ in 0..<4 { root.deleteLastPathComponent() }
         let article = try String(
             contentsOf: root.appending(path: "Sources/TransferKit/TransferKit.docc/QueueOperations.md"), encoding: .utf8)
-        let parts = article.components(separatedBy: "<!-- operations: begin -->")
-        let shown = try #require(parts.last?.components(separatedBy: "<!-- operations: end -->").first)
-        #expect(parts.count == 2)
+        let sections = article.components(separatedBy: "<!-- operations: begin -->")
+        let shown = try #require(sections.last?.components(separatedBy: "<!-- operations: end -->").first)
+        #expect(sections.count == 2)
         #expect(shown.trimmingCharacters(in: .newlines) == OperationTable.markdown)
     }
 }

@@ -5,10 +5,10 @@ import TransferKit
 /// Probes of endpoints that failed too often: which run may probe, and when.
 @Suite struct ProbeTests {
     private let endpoint = Account.memory("a").endpoints[0]
-    private let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
+    private let outage = TransferError(.unreachable, .connectionRefused, "No server responds.")
 
-    /// Returns a scheduler with three sessions, and an endpoint that failed too often. Probes may start after 30 s, in an outage after 10
-    /// s.
+    /// Returns a scheduler with three sessions, and an endpoint that failed too often. Probes may start after 30 s, or after 10 s in
+    /// an outage.
     private func scheduler(_ error: TransferError = .broken) throws -> Scheduler {
         var scheduler = try Scheduler.fixture(maxConcurrentSessions: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
@@ -66,7 +66,7 @@ import TransferKit
         }
     }
 
-    @Test func slowProbeIsFollowedByPauseOfSameLength() throws {
+    @Test func slowProbeIsFollowedByDelayOfSameLength() throws {
         var scheduler = try scheduler(outage)
         _ = scheduler.schedule(at: .seconds(10))
         _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(10))
@@ -75,7 +75,7 @@ import TransferKit
         #expect(scheduler.nextDue(after: .seconds(35)) == .seconds(60))
     }
 
-    /// Each of these commands lets one session probe the endpoint immediately.
+    /// Each of these commands starts one session, which may probe the endpoint immediately.
     @Test(arguments: [
         Command.perform(.run(), .one(.index(2))), .unblockAccount(name: "a"), .saveAccount(.memory("a")), .retryEndpoints(account: "a"),
         .setNetwork(.expensive),
@@ -125,7 +125,7 @@ import TransferKit
         return queue
     }
 
-    /// Each of these commands concerns one account, and ends the wait of its session.
+    /// Each of these commands concerns one account, and ends the wait of this account's session.
     @Test(arguments: [
         Command.retryEndpoints(account: "a"), .unblockAccount(name: "a"), .saveAccount(.memory("a", at: "moved")),
         .saveAccount(.memory("a", user: "new")), .replaceAccount(.memory("a"), with: .memory("a", at: "moved")),
@@ -192,7 +192,7 @@ import TransferKit
         #expect(queue.states == "A=waiting")
     }
 
-    /// The queue still respects the delay that a server asked for.
+    /// The queue still respects the delay that a server requested.
     @Test func networkKeepsDelayOfServer() throws {
         var queue = try SchedulerFixture()
         try queue.add("A")

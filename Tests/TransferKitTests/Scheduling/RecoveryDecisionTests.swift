@@ -41,7 +41,7 @@ import TransferKit
         // The file restarts at another endpoint instead of failing.
         (History(failures: 1, hasCheckpoint: true, hasNextEndpoint: true, isOutageTooLong: true), true),
     ])
-    func unreachableMovesToNextEndpoint(_ history: History, _ moves: Bool) {
+    func movesToNextEndpointIfUnreachable(_ history: History, _ moves: Bool) {
         var history = history
         history.outageAttempts = 1
         #expect(decision(.unreachable, history) == (moves ? .nextEndpoint : soon))
@@ -97,7 +97,7 @@ import TransferKit
         #expect(decision(failureClass) == .giveUpFile)
     }
 
-    @Test func unsupportedMovesToNextEndpoint() {
+    @Test func movesToNextEndpointIfUnsupported() {
         #expect(decision(.unsupported, History(failures: 1, hasNextEndpoint: true)) == .nextEndpoint)
         #expect(decision(.unsupported, History(failures: 1, othersMayWork: true)) == soon)
     }

@@ -3,8 +3,8 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The number of sessions that continue without an action by the app or the user. The model tests compare 0 with the idle state of the
-/// queue.
+/// The number of sessions that continue without an action by the app or the user. The model tests check that this number
+/// is 0 exactly while the queue is idle.
 @Suite struct RemainingTests {
     private func finish(_ key: SessionKey, _ failure: TransferError? = nil, in scheduler: inout Scheduler) throws {
         _ = try scheduler.report(.ended(.finished(failure: failure, ignoresNewFiles: false)), of: key)

@@ -5,7 +5,7 @@ import TransferKit
 /// Paused sessions that are resumed while other sessions run.
 @Suite struct ResumptionTests {
     @Test(arguments: [SessionOperation.hold, .yield, .cancel(), .remove()])
-    func waitsUntilEndingRunFreesSlot(operation: SessionOperation) throws {
+    func waitsUntilStoppingRunFreesSlot(operation: SessionOperation) throws {
         var queue = try SchedulerFixture()
         try queue.add("P R")
         try queue.apply(.pause, "P")

@@ -4,15 +4,16 @@ import TransferKit
 
 /// The run time of sessions, which the scheduler stores together with other changes.
 @Suite struct RunTimeTests {
-    private struct Ran: Equatable {
+    /// The run times that a transaction adds to a session and to the queue, in milliseconds.
+    private struct RunTime: Equatable {
         var key: SessionKey?
         var session: Int64
         var queue: Int64
     }
 
-    private func ran(_ transaction: Transaction) -> [Ran] {
+    private func times(_ transaction: Transaction) -> [RunTime] {
         transaction.writes.compactMap {
-            if case .ran(let key, let session, let queue) = $0 { Ran(key: key, session: session, queue: queue) } else { nil }
+            if case .ran(let key, let session, let queue) = $0 { RunTime(key: key, session: session, queue: queue) } else { nil }
         }
     }
 
@@ -26,16 +27,16 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft(), .draft("b")]))
         _ = try scheduler.perform(.setMaxConcurrentSessions(2, account: nil))
         _ = try scheduler.perform(.start)
-        #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(999))) == [])
-        #expect(ran(try scheduler.report(.connected, of: 1, at: milliseconds(4_000))) == [], "this report stores no run time")
-        #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_000))) == [Ran(key: 1, session: 5_000, queue: 5_000)])
-        #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_500))) == [])
+        #expect(times(try scheduler.report(completed, of: 1, at: milliseconds(999))) == [])
+        #expect(times(try scheduler.report(.connected, of: 1, at: milliseconds(4_000))) == [], "this report stores no run time")
+        #expect(times(try scheduler.report(completed, of: 1, at: milliseconds(5_000))) == [RunTime(key: 1, session: 5_000, queue: 5_000)])
+        #expect(times(try scheduler.report(completed, of: 1, at: milliseconds(5_500))) == [])
         let finished = RunEvent.Content.ended(.finished(failure: nil, ignoresNewFiles: false))
-        #expect(ran(try scheduler.report(finished, of: 2, at: milliseconds(6_000))) == [Ran(key: 2, session: 6_000, queue: 1_000)])
-        #expect(ran(try scheduler.report(finished, of: 1, at: milliseconds(7_250))) == [Ran(key: 1, session: 2_250, queue: 1_250)])
+        #expect(times(try scheduler.report(finished, of: 2, at: milliseconds(6_000))) == [RunTime(key: 2, session: 6_000, queue: 1_000)])
+        #expect(times(try scheduler.report(finished, of: 1, at: milliseconds(7_250))) == [RunTime(key: 1, session: 2_250, queue: 1_250)])
         // Time without a running session does not count.
         _ = try scheduler.perform(.enqueue([.draft()]), at: milliseconds(20_000))
-        #expect(ran(try scheduler.report(finished, of: 3, at: milliseconds(20_100))) == [Ran(key: 3, session: 100, queue: 100)])
+        #expect(times(try scheduler.report(finished, of: 3, at: milliseconds(20_100))) == [RunTime(key: 3, session: 100, queue: 100)])
     }
 
     @Test func storesTimeAgainAfterRejectedWrite() throws {
@@ -43,9 +44,9 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
         let report = Input.report(RunEvent(key: 1, run: 1, content: completed))
-        #expect(ran(try scheduler.handle(report, at: milliseconds(3_000))).map(\.session) == [3_000])
+        #expect(times(try scheduler.handle(report, at: milliseconds(3_000))).map(\.session) == [3_000])
         scheduler.undo()
-        #expect(ran(try scheduler.handle(report, at: milliseconds(4_000))).map(\.session) == [4_000])
+        #expect(times(try scheduler.handle(report, at: milliseconds(4_000))).map(\.session) == [4_000])
     }
 
     @Test func runOfRemovedSessionCountsForQueue() throws {
@@ -55,6 +56,6 @@ import TransferKit
         _ = try scheduler.perform(.start)
         _ = try scheduler.perform(.perform(.remove(), .one(.id(draft.id))), at: milliseconds(1_000))
         let end = Input.report(RunEvent(key: 1, run: 1, content: .ended(.interrupted)))
-        #expect(ran(try scheduler.handle(end, at: milliseconds(1_500))) == [Ran(key: nil, session: 1_500, queue: 1_500)])
+        #expect(times(try scheduler.handle(end, at: milliseconds(1_500))) == [RunTime(key: nil, session: 1_500, queue: 1_500)])
     }
 }

@@ -25,7 +25,7 @@ extension Scheduler {
         return transaction
     }
 
-    /// Returns whether `endpoint` is available to runs that don't probe it. The endpoint belongs to the account of the first session.
+    /// Returns whether `endpoint` is available to runs that don't probe it. The endpoint must belong to the account of the first session.
     func offers(_ endpoint: Endpoint, at now: DualInstant = .start) -> Bool {
         endpoints(for: 1, run: .max, at: now)?.available.contains(endpoint) == true
     }
@@ -36,7 +36,7 @@ extension Scheduler {
 extension Account {
     /// - Parameters:
     ///   - host: The host of the endpoint; nil for the account's name.
-    ///   - user: A setting of the endpoint; nil for none.
+    ///   - user: The value of the endpoint's setting "user"; nil for no setting.
     static func memory(_ name: String, at host: String? = nil, user: String? = nil) -> Account {
         let settings = user.map { ["user": $0] } ?? [:]
         return Account(name, endpoints: [Endpoint(transport: "memory", address: "memory://\(host ?? name)/", settings: settings)])

@@ -38,9 +38,9 @@ import TransferKit
                 try run.play(step)
             }
             let replayed = try JSONDecoder().decode(ModelSequence.self, from: JSONEncoder().encode(sequence))
-            var again = ModelRun(replayed.settings)
-            for step in replayed.steps { try again.play(step) }
-            #expect(again.scheduler.observation(at: again.now) == run.scheduler.observation(at: run.now))
+            var replay = ModelRun(replayed.settings)
+            for step in replayed.steps { try replay.play(step) }
+            #expect(replay.scheduler.observation(at: replay.now) == run.scheduler.observation(at: run.now))
             changes += run.reference.orderRevision
         }
         #expect(changes > 10)

@@ -197,22 +197,22 @@ import TransferKit
     }
 
     @Test(arguments: [Command.unblockAccount(name: "a"), .saveAccount(.memory("a"))])
-    func doesNotAskForCredentialsAgainAfterAnswer(answer: Command) throws {
+    func doesNotRequestCredentialsAgainAfterCommand(command: Command) throws {
         var scheduler = try Scheduler.fixture(maxConcurrentSessions: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
         _ = try scheduler.perform(.start)
         let refused = RunOutcome.accountBlocked(
             TransferError(.credentials, .credentialsRejected, "The server refused the token."), .memory("a"))
-        func isQuestion(_ event: QueueEvent.Kind) -> Bool { if case .needsCredentials = event { true } else { false } }
-        #expect(try scheduler.report(.ended(refused), of: 1).events.contains(where: isQuestion))
-        _ = try scheduler.perform(answer)
+        func isCredentialsRequest(_ event: QueueEvent.Kind) -> Bool { if case .needsCredentials = event { true } else { false } }
+        #expect(try scheduler.report(.ended(refused), of: 1).events.contains(where: isCredentialsRequest))
+        _ = try scheduler.perform(command)
         for key in [SessionKey(2), 3] {
-            #expect(try !scheduler.report(.ended(refused), of: key).events.contains(where: isQuestion))
+            #expect(try !scheduler.report(.ended(refused), of: key).events.contains(where: isCredentialsRequest))
             #expect(scheduler.accounts[1]?.block == nil)
         }
         #expect(scheduler.runningIDs.count == 3)
         // These runs began after the command, so they block the account again.
-        #expect(try scheduler.report(.ended(refused), of: 2).events.contains(where: isQuestion))
+        #expect(try scheduler.report(.ended(refused), of: 2).events.contains(where: isCredentialsRequest))
         #expect(scheduler.accounts[1]?.block != nil)
     }
 

@@ -69,7 +69,7 @@ import TransferKit
         #expect(queue.states == "A=waiting B=waiting C=running")
     }
 
-    @Test func secondYieldRestartsDelay() throws {
+    @Test func secondYieldResetsDelay() throws {
         var queue = try SchedulerFixture()
         try queue.add("A")
         try queue.apply(.yield, "A")

@@ -181,29 +181,29 @@ import TransferKit
 
     @Test func returnsCompletedSessionsUntilTheirRemoval() throws {
         var queue = try SchedulerFixture()
-        func draft(_ name: String, countsCompleted: Bool) -> SessionDraft {
+        func draft(_ name: String, includesCompleted: Bool) -> SessionDraft {
             var draft = SessionDraft.draft(id: SessionID(named: name))
             draft.deduplicationKey = "key"
-            draft.deduplicatesCompleted = countsCompleted
+            draft.deduplicatesCompleted = includesCompleted
             return draft
         }
         // Each call of `perform` compares the returned session with the result of `ReferenceQueue`.
-        try queue.perform(.enqueue([draft("A", countsCompleted: true)]))
+        try queue.perform(.enqueue([draft("A", includesCompleted: true)]))
         try queue.end("A")
-        try queue.perform(.enqueue([draft("B", countsCompleted: true)]))
+        try queue.perform(.enqueue([draft("B", includesCompleted: true)]))
         #expect(queue.states == "A=completed")
-        try queue.perform(.enqueue([draft("C", countsCompleted: false)]))
+        try queue.perform(.enqueue([draft("C", includesCompleted: false)]))
         #expect(queue.states == "A=completed C=running")
-        try queue.perform(.enqueue([draft("D", countsCompleted: true)]))
+        try queue.perform(.enqueue([draft("D", includesCompleted: true)]))
         #expect(queue.states == "A=completed C=running")
         try queue.end("C")
-        try queue.perform(.enqueue([draft("E", countsCompleted: true)]))
+        try queue.perform(.enqueue([draft("E", includesCompleted: true)]))
         #expect(queue.states == "A=completed C=completed")
         try queue.apply(.remove(), "C")
-        try queue.perform(.enqueue([draft("F", countsCompleted: true)]))
+        try queue.perform(.enqueue([draft("F", includesCompleted: true)]))
         #expect(queue.states == "A=completed")
         try queue.apply(.remove(), "A")
-        try queue.perform(.enqueue([draft("G", countsCompleted: true)]))
+        try queue.perform(.enqueue([draft("G", includesCompleted: true)]))
         #expect(queue.states == "G=running")
     }
 }

@@ -8,9 +8,9 @@ import TransportTesting
 
 /// Blocking calls, which must delay neither the cooperative pool nor other blocking calls.
 @Suite(.serialized) struct BlockingIOTests {
-    /// On the pool's threads, more blocked calls than cores would block every task until Dispatch replaces the blocked threads after a
-    /// second.
-    @Test(arguments: [4, 64]) func blockedCallsDoNotOccupyPool(_ count: Int) async {
+    /// If these calls ran on the cooperative pool, and there were more of them than cores, no task could run until Dispatch added threads,
+    /// about a second later.
+    @Test(arguments: [4, 64]) func blockedCallsDoNotOccupyCooperativePool(_ count: Int) async {
         let gate = ThreadGate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
@@ -21,28 +21,28 @@ import TransportTesting
         let clock = ContinuousClock()
         let start = clock.now
         for _ in 0..<1_000 { await Task.detached {}.value }
-        print("A task took \((clock.now - start) / 1_000) to begin while \(count) calls blocked.")
+        print("A task took \((clock.now - start) / 1_000) to begin while \(count) calls were blocked.")
         gate.open(count)
         await blocked.value
         #expect(await BlockingIO.run { 7 } == 7)
     }
 
-    /// All calls of a lane, a group of calls that share threads, hang like calls to a network share that does not respond.
-    @Test(arguments: BlockingIO.Lane.allCases) func hangingLaneDoesNotAffectOthers(_ lane: BlockingIO.Lane) async {
+    /// All calls of one ``BlockingIO/Pool`` hang, as if its files were on a network share that does not respond.
+    @Test(arguments: BlockingIO.Pool.allCases) func hangingPoolDoesNotAffectOthers(_ pool: BlockingIO.Pool) async {
         let gate = ThreadGate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
-                for _ in 0..<lane.limit { group.addTask { await BlockingIO.run(lane) { gate.block() } } }
+                for _ in 0..<pool.limit { group.addTask { await BlockingIO.run(pool) { gate.block() } } }
             }
         }
-        await gate.waitForBlockedThreads(lane.limit)
-        for other in BlockingIO.Lane.allCases where other != lane { #expect(await BlockingIO.run(other) { 7 } == 7) }
-        gate.open(lane.limit)
+        await gate.waitForBlockedThreads(pool.limit)
+        for other in BlockingIO.Pool.allCases where other != pool { #expect(await BlockingIO.run(other) { 7 } == 7) }
+        gate.open(pool.limit)
         await blocked.value
     }
 
-    /// Hanging calls for local files don't delay a stream, because its spool is in the storage folder, and calls for this folder have
-    /// another lane.
+    /// Hanging calls for local files don't delay a stream, because the stream's spool file is in the storage folder, and calls for this folder
+    /// use another ``BlockingIO/Pool``.
     @Test func shutsDownQueueWithStreamWhileFilesHang() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
@@ -61,56 +61,56 @@ import TransportTesting
         continuation.finish()
     }
 
-    private static let sharedLanes = BlockingIO.Lane.allCases.filter { $0.reserve > 0 }
+    private static let sharedPools = BlockingIO.Pool.allCases.filter { $0.reserve > 0 }
 
-    /// All calls of one owner hang, as if its session's files were on a network share that does not respond.
-    @Test(arguments: sharedLanes) func hangingOwnerDoesNotAffectOthers(_ lane: BlockingIO.Lane) async {
+    /// All calls of one owner hang, as if the files of the owner's session were on a network share that does not respond.
+    @Test(arguments: sharedPools) func hangingOwnerDoesNotAffectOthers(_ pool: BlockingIO.Pool) async {
         let gate = ThreadGate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
-                for _ in 0..<200 { group.addTask { await BlockingIO.run(lane, for: .folder("/hung")) { gate.block() } } }
+                for _ in 0..<200 { group.addTask { await BlockingIO.run(pool, for: .folder("/hung")) { gate.block() } } }
             }
         }
-        await gate.waitForBlockedThreads(lane.ownerLimit)
-        for folder in 0..<100 { #expect(await BlockingIO.run(lane, for: .folder(FilePath("/\(folder)"))) { folder } == folder) }
-        #expect(await BlockingIO.run(lane) { 7 } == 7)
+        await gate.waitForBlockedThreads(pool.ownerLimit)
+        for folder in 0..<100 { #expect(await BlockingIO.run(pool, for: .folder(FilePath("/\(folder)"))) { folder } == folder) }
+        #expect(await BlockingIO.run(pool) { 7 } == 7)
         gate.open(200)
         await blocked.value
-        #expect(await BlockingIO.run(lane, for: .folder("/hung")) { 7 } == 7)
+        #expect(await BlockingIO.run(pool, for: .folder("/hung")) { 7 } == 7)
     }
 
-    /// Hanging calls of many owners use all threads of the lane. Every other owner still gets a reserve thread.
-    @Test(arguments: sharedLanes) func eachOwnerGetsThreadWhileLaneHangs(_ lane: BlockingIO.Lane) async {
+    /// Hanging calls of many owners use all threads of the pool. Every other owner still gets a reserve thread.
+    @Test(arguments: sharedPools) func eachOwnerGetsThreadWhilePoolHangs(_ pool: BlockingIO.Pool) async {
         let gate = ThreadGate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
-                for owner in 0..<lane.limit / lane.ownerLimit {
-                    for _ in 0..<2 * lane.ownerLimit {
-                        group.addTask { await BlockingIO.run(lane, for: .folder(FilePath("/hung/\(owner)"))) { gate.block() } }
+                for owner in 0..<pool.limit / pool.ownerLimit {
+                    for _ in 0..<2 * pool.ownerLimit {
+                        group.addTask { await BlockingIO.run(pool, for: .folder(FilePath("/hung/\(owner)"))) { gate.block() } }
                     }
                 }
             }
         }
-        await gate.waitForBlockedThreads(lane.limit)
+        await gate.waitForBlockedThreads(pool.limit)
         let results = await withTaskGroup(of: Int.self) { group in
-            for index in 0..<300 { group.addTask { await BlockingIO.run(lane, for: .folder(FilePath("/\(index % 30)"))) { index } } }
+            for index in 0..<300 { group.addTask { await BlockingIO.run(pool, for: .folder(FilePath("/\(index % 30)"))) { index } } }
             return await group.reduce(0, +)
         }
         #expect(results == (0..<300).reduce(0, +))
-        gate.open(2 * lane.limit)
+        gate.open(2 * pool.limit)
         await blocked.value
     }
 
-    /// The number of reserve threads is limited, so the total number of threads has a bound.
-    @Test(arguments: sharedLanes) func limitsThreadsOfAllOwners(_ lane: BlockingIO.Lane) async {
+    /// The number of reserve threads is limited, so the total number of threads is limited, too.
+    @Test(arguments: sharedPools) func limitsThreadsOfAllOwners(_ pool: BlockingIO.Pool) async {
         let gate = ThreadGate()
         let started = Locked(0)
-        let count = lane.limit + 2 * lane.reserve
+        let count = pool.limit + 2 * pool.reserve
         let calls = Task {
             await withTaskGroup(of: Void.self) { group in
                 for owner in 0..<count {
                     group.addTask {
-                        await BlockingIO.run(lane, for: .folder(FilePath("/\(owner)"))) {
+                        await BlockingIO.run(pool, for: .folder(FilePath("/\(owner)"))) {
                             started.withLock { $0 += 1 }
                             gate.block()
                         }
@@ -118,8 +118,8 @@ import TransportTesting
                 }
             }
         }
-        await gate.waitForBlockedThreads(lane.limit + lane.reserve)
-        #expect(started.withLock { $0 } == lane.limit + lane.reserve)
+        await gate.waitForBlockedThreads(pool.limit + pool.reserve)
+        #expect(started.withLock { $0 } == pool.limit + pool.reserve)
         gate.open(count)
         await calls.value
         #expect(started.withLock { $0 } == count)
@@ -146,12 +146,12 @@ import TransportTesting
     }
 
     @Test(arguments: [
-        (1, ""), (2, " Another file of the session also waits."), (3, " 2 other files of the session also wait."),
+        (1, ""), (2, " Another file of the session is also waiting."), (3, " 2 other files of the session are also waiting."),
     ])
     func longReadWarningCountsOtherFiles(count: Int, others: String) {
         let warning = LocalReads.warning(about: "/in/a", count: count)
         #expect(warning.hasPrefix("Reading /in/a has taken more than 30"))
-        #expect(warning.hasSuffix("Its disk or network share may not respond.\(others)"))
+        #expect(warning.hasSuffix("Its disk or network share may not be responding.\(others)"))
     }
 
     /// The files of many sessions hang. Another session with other files completes, and new sessions can be added.
@@ -166,7 +166,7 @@ import TransportTesting
                 if path.string.contains("hung"), isHung.withLock({ $0 }) { gate.block() }
             })
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
-        let sessionCount = BlockingIO.Lane.files.limit / BlockingIO.Lane.files.ownerLimit + 1
+        let sessionCount = BlockingIO.Pool.files.limit / BlockingIO.Pool.files.ownerLimit + 1
         try await queue.setMaxConcurrentSessions(sessionCount + 1)
         var hung: [TransferSession] = []
         for index in 0..<sessionCount {
@@ -179,14 +179,14 @@ import TransportTesting
         let other = try await queue.enqueue(try fixture.upload("1", "2"))
         #expect(try await other.value.state == .completed)
 
-        #expect(!log.messages.withLock { $0 }.contains { $0.text.contains("may not respond") })
+        #expect(!log.messages.withLock { $0 }.contains { $0.text.contains("may not be responding") })
         fixture.clock.advance(by: .seconds(30))
         var warnings: [String] = []
         while warnings.count < sessionCount {
             // Wakes monitors that began to sleep after the first advance.
             fixture.clock.advance(by: .milliseconds(100))
             await Task.yield()
-            warnings = log.messages.withLock { $0 }.map(\.text).filter { $0.contains("may not respond") }
+            warnings = log.messages.withLock { $0 }.map(\.text).filter { $0.contains("may not be responding") }
         }
         #expect(warnings.allSatisfy { $0.contains("hung-") }, "\(warnings)")
 

@@ -12,14 +12,14 @@ import TransferKit
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let plan = try await store.pool.read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(DiscardQuery.pausedServers)", arguments: [5]).map { $0["detail"] as String }
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(DiscardQuery.backOffEndpoints)", arguments: [5]).map { $0["detail"] as String }
         }
         #expect(plan.first == "SEARCH discard USING INDEX discard_left_alone (left_alone_until>?)", "\(plan)")
         await store.close()
     }
 
-    /// All removals in the store were postponed while the machine's date was far in the future.
-    @Test func correctsFarDatesInBatches() async throws {
+    /// All stored removals were postponed while the machine's date was far in the future.
+    @Test func correctsDatesFarInFutureInBatches() async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         try await store.pool.write { db in
@@ -30,13 +30,13 @@ import TransferKit
                         SELECT '{}', x'00', 0, 9000000000000, 9000000000000, 0 FROM number
                     """)
         }
-        let far = { (column: String) in
+        let countFarInFuture = { (column: String) in
             try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM discard WHERE \(column) > 8000000000000") }
         }
-        try await store.commit([.clampDiscards])
-        for column in ["next_attempt_at", "give_up_at"] { #expect(try await far(column) == 10_001, "\(column)") }
+        try await store.commit([.correctImplausiblyLateDiscards])
+        for column in ["next_attempt_at", "give_up_at"] { #expect(try await countFarInFuture(column) == 10_001, "\(column)") }
         _ = try await store.load(.memory)
-        for column in ["next_attempt_at", "give_up_at"] { #expect(try await far(column) == 0, "\(column)") }
+        for column in ["next_attempt_at", "give_up_at"] { #expect(try await countFarInFuture(column) == 0, "\(column)") }
         await store.close()
     }
 

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Empty database files, of new stores and of stores that lost their content.
+/// Empty database files, in new storage folders and in folders whose database lost its content.
 @Suite struct EmptyStoreTests {
     private let folder: TemporaryFolder
 
@@ -19,7 +19,7 @@ import TransferKit
         try await QueueStore.open(.folder(storage), clock: .system)
     }
 
-    private func empty() throws {
+    private func writeEmptyDatabase() throws {
         try FileManager.default.createDirectory(atPath: storage.string, withIntermediateDirectories: true)
         try Data().write(to: URL(fileURLWithPath: database))
     }
@@ -32,41 +32,41 @@ import TransferKit
         }
     }
 
-    @Test func reportsEmptyStoreAsDamaged() async throws {
+    @Test func reportsEmptyDatabaseAsDamaged() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])
         await store.close()
-        try empty()
+        try writeEmptyDatabase()
         try await expectDamage()
     }
 
     @Test func reportsEmptyDatabaseWithWriteAheadLogAsDamaged() async throws {
-        try empty()
+        try writeEmptyDatabase()
         try Data(count: 4_152).write(to: URL(fileURLWithPath: database + "-wal"))
         try await expectDamage()
         #expect(try Data(contentsOf: URL(fileURLWithPath: database + "-wal")).count == 4_152)
     }
 
     @Test func reportsEmptyDatabaseWithSpoolAsDamaged() async throws {
-        try empty()
+        try writeEmptyDatabase()
         try FileManager.default.createDirectory(atPath: storage.appending("spool").string, withIntermediateDirectories: true)
         try Data(count: 1).write(to: URL(fileURLWithPath: storage.appending("spool").appending("1").string))
         try await expectDamage()
         #expect(FileManager.default.fileExists(atPath: storage.appending("spool").appending("1").string))
     }
 
-    /// An earlier process was killed while it created the store.
+    /// An earlier process was killed while it created the database.
     @Test func opensNewFolderWithEmptyDatabase() async throws {
-        try empty()
+        try writeEmptyDatabase()
         try Data("77\n12345\n".utf8).write(to: URL(fileURLWithPath: storage.appending("owner.lock").string))
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])
         await store.close()
-        try empty()
+        try writeEmptyDatabase()
         try await expectDamage()
     }
 
-    /// The write-ahead log may contain the only remaining data of the store. SQLite would delete the log, so the queue must not open the
+    /// The write-ahead log may contain the only remaining data of the queue. SQLite would delete the log, so the queue must not open the
     /// database.
     @Test func keepsWriteAheadLogWithoutDatabase() async throws {
         let store = try await open()
@@ -83,7 +83,7 @@ import TransferKit
         }
     }
 
-    /// The file `owner.lock`, which names the owner, shows that the folder contained a store.
+    /// The file `owner.lock`, which names the owner, shows that the folder contained a database.
     @Test func reportsMissingDatabaseAsDamaged() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])
@@ -100,7 +100,7 @@ import TransferKit
         }
     }
 
-    @Test func createsStoreAfterContentWasDeleted() async throws {
+    @Test func createsDatabaseAfterContentWasDeleted() async throws {
         var store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])
         await store.close()

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Stores of earlier versions.
+/// Databases of earlier versions.
 @Suite struct MigrationTests {
     private let folder: TemporaryFolder
 
@@ -20,19 +20,19 @@ import TransferKit
     }
 
     /// Versions before the first release reached version 5 of the schema through five migrations. The first four no longer exist.
-    @Test func opensMigratedStore() async throws {
+    @Test func opensMigratedDatabase() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, Account("a", endpoints: []))])
         await store.close()
         try await DatabaseQueue(path: database.string).write {
             try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('1'), ('2'), ('3'), ('4')")
         }
-        let again = try await open()
-        #expect(try await again.pool.read { try String.fetchAll($0, sql: "SELECT name FROM account") } == ["a"])
-        await again.close()
+        let reopened = try await open()
+        #expect(try await reopened.pool.read { try String.fetchAll($0, sql: "SELECT name FROM account") } == ["a"])
+        await reopened.close()
     }
 
-    @Test func migratesStoreOfVersion5() async throws {
+    @Test func migratesDatabaseOfVersion5() async throws {
         let store = try await open()
         try await store.commit([
             .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
@@ -61,12 +61,12 @@ import TransferKit
                     PRAGMA user_version = 5;
                     """)
         }
-        let again = try await open()
-        #expect(try await again.pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") } == version)
-        try await again.commit([.beginSession(1, .now)])
-        let (scheduler, _, _) = try await again.load(.memory)
+        let reopened = try await open()
+        #expect(try await reopened.pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") } == version)
+        try await reopened.commit([.beginSession(1, .now)])
+        let (scheduler, _, _) = try await reopened.load(.memory)
         #expect([1, 2].map { scheduler.sessionIndex[$0]?.conditions.contains(.hasTransferred) } == [false, true])
-        await again.close()
+        await reopened.close()
     }
 
     @Test func migratesDeadlines() async throws {
@@ -91,11 +91,11 @@ import TransferKit
                     PRAGMA user_version = 10;
                     """)
         }
-        let again = try await open()
-        let (scheduler, _, _) = try await again.load(.memory)
+        let reopened = try await open()
+        let (scheduler, _, _) = try await reopened.load(.memory)
         let details = [1, 2].map { scheduler.sessionIndex.details($0) }
         #expect(details.map(\.deadline) == [nil, .milliseconds(90_500)])
         #expect(details.map { $0.deadlineFrom?.timeIntervalSince1970 } == [1e9, 2e9])
-        await again.close()
+        await reopened.close()
     }
 }

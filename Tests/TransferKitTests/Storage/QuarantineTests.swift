@@ -59,7 +59,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue finds one session when it opens the store, and the other when it reads the session.
+    /// The queue finds one unreadable session when it opens the database, and the other one when it lists the sessions.
     @Test func logsQuarantinedSessions() async throws {
         var queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(try fixture.upload("one"))
@@ -84,7 +84,7 @@ import TransportTesting
         let row = try #require(try await queue.quarantined().first)
         try await queue.restoreQuarantined(row.number)
         #expect(try await queue.quarantinedCount() == 0)
-        #expect(await queue.sessionIDs().count == 1, "the session reappears only when the store is next opened")
+        #expect(await queue.sessionIDs().count == 1, "the session reappears only when the queue is next opened")
         await queue.shutdown()
         try change("UPDATE session SET direction = 'upload' WHERE key = 1")
         queue = try await fixture.open()
@@ -188,8 +188,8 @@ import TransportTesting
         #expect(try await queue.sessions().isEmpty)
         _ = await events.first { if case .quarantined = $0 { true } else { false } }
         await queue.deferredDeletion.waitUntilDone()
-        let parts = try await queue.quarantinedParts(of: 2, after: 0, limit: 10)
-        #expect(!parts.isEmpty && !parts.contains { $0.content.contains(secret) })
+        let quarantinedRows = try await queue.quarantinedRows(of: 2, after: 0, limit: 10)
+        #expect(!quarantinedRows.isEmpty && !quarantinedRows.contains { $0.content.contains(secret) })
         try await queue.restoreQuarantined(2)
         await queue.shutdown()
         #expect(try count("file WHERE upload_url = '\(secret)' AND creation_url = upload_url") == 1)

@@ -155,7 +155,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func doesNotDiscardDuringRunOfRemovedSession() async throws {
+    @Test func doesNotRemoveUploadDuringRunOfRemovedSession() async throws {
         let store = try await open()
         let account = Account.memory("a")
         let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
@@ -199,7 +199,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func rejectsNewerStoreWithoutChangingIt() async throws {
+    @Test func rejectsNewerDatabaseWithoutChangingIt() async throws {
         try await open().close()
         try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA user_version = 99") }
         let before = try Data(contentsOf: URL(fileURLWithPath: database.string))
@@ -209,7 +209,7 @@ import TransferKit
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
     }
 
-    @Test func rejectsStoreOfPrereleaseVersion() async throws {
+    @Test func rejectsDatabaseOfPrereleaseVersion() async throws {
         try await open().close()
         try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA user_version = 4") }
         let before = try Data(contentsOf: URL(fileURLWithPath: database.string))
@@ -219,7 +219,7 @@ import TransferKit
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
     }
 
-    /// A store with a file whose session is missing can be opened, so all sessions stay accessible.
+    /// A database with a file whose session is missing can be opened, so all sessions stay accessible.
     @Test func opensDespiteFileWithoutSession() async throws {
         try await open().close()
         var configuration = Configuration()
@@ -266,7 +266,7 @@ import TransferKit
     }
 
     @Test(arguments: [Data(repeating: 0x58, count: 8_192), Data(repeating: 0, count: 100), Data("SQLite format 3\0".utf8)])
-    func reportsDamagedStore(_ content: Data) async throws {
+    func reportsDamagedDatabase(_ content: Data) async throws {
         try await open().close()
         try content.write(to: URL(fileURLWithPath: database.string))
         #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageDamaged)

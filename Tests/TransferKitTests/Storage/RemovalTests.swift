@@ -28,7 +28,7 @@ import TransferKit
                 SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")))
     }
 
-    /// Creates a store with a small session and a session with very many files, two of which have checkpoints.
+    /// Creates a database with a small session and a session with very many files, two of which have checkpoints.
     private func preparedStore() async throws -> QueueStore {
         let store = try await open()
         var large = SessionDraft.draft()
@@ -84,7 +84,7 @@ import TransferKit
         }
     }
 
-    /// A removed session can have very many checkpoints. The store moves them in several transactions, even if the process ends in between.
+    /// A removed session can have very many checkpoints. The queue moves them in several transactions, even if the process ends in between.
     @Test(arguments: [false, true]) func movesCheckpointsOfRemovedSessionInBatches(isRunning: Bool) async throws {
         var store = try await preparedStore()
         try await addCheckpoints(to: store)
@@ -94,8 +94,8 @@ import TransferKit
         if isRunning {
             while try await store.sweep() {}
             #expect(try await store.dueDiscards(at: .distantFuture, limit: 1).due.isEmpty, "the run can still complete the files")
-            // The run completes a file whose checkpoint was moved, and a file whose checkpoint was not. The run also saves a checkpoint
-            // of a third file.
+            // The run completes a file whose checkpoint was moved, and a file whose checkpoint was not moved. The run also saves a
+            // checkpoint of a third file.
             for position in [7, Int64(count) - 7] { try await store.commit([.dropDiscard(1, position: position, account.endpoints[0])]) }
             try await store.commit([
                 .holdDiscard(1, position: Int64(count) - 9, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])
@@ -110,15 +110,15 @@ import TransferKit
         #expect(scheduler.sessions.isEmpty && scheduler.accounts.isEmpty)
         while try await store.sweep() {}
         for table in ["checkpoint", "file", "session", "removal"] { #expect(try await rows(store, table) == 0, "\(table)") }
-        let discards = try await store.pool.read { db in
+        let pendingRemovals = try await store.pool.read { db in
             try Data.fetchAll(
                 db, sql: "SELECT data FROM discard WHERE held_by IS NULL AND json_extract(endpoint, '$.transport') = 'memory'")
         }.map { String(decoding: $0, as: UTF8.self) }
         let expected = (0..<count).map { "\($0)" }
         #expect(
-            discards.sorted()
+            pendingRemovals.sorted()
                 == (isRunning ? expected.filter { !["7", "\(count - 7)", "\(count - 9)"].contains($0) } + ["late"] : expected).sorted())
-        // The store deletes the row of a moved checkpoint, and adds another row.
+        // To move a checkpoint, the queue deletes a row and adds another row.
         #expect((QueueStore.maximumRowsPerSweep...2 * QueueStore.maximumRowsPerSweep + 100).contains(changes.maximum))
         await store.close()
     }
@@ -136,7 +136,7 @@ import TransferKit
         #expect(try await rows(store, "checkpoint") == 0)
         #expect(try await rows(store, "discard WHERE endpoint LIKE '%memory://a%'") == count)
         #expect(try await rows(store, "file WHERE session = 1 AND generation = 2") == count)
-        // The store deletes the row of a moved checkpoint, adds another row, and gives the file a new generation.
+        // To move a checkpoint, the queue deletes a row, adds another row, and gives the file a new generation.
         #expect((QueueStore.maximumRowsPerSweep...3 * QueueStore.maximumRowsPerSweep + 100).contains(changes.maximum))
         await store.close()
     }
@@ -174,20 +174,20 @@ import TransferKit
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.isEmpty, "the partial uploads on the server are kept")
         let row = try #require(try await store.quarantined().first)
         #expect(row.content.contains("schedule.id"))
-        var parts: [QuarantinedPart] = []
+        var quarantinedRows: [QuarantinedRow] = []
         while true {
-            let page = try await store.quarantinedParts(of: row.number, after: parts.last?.number ?? 0, limit: 4_000)
+            let page = try await store.quarantinedRows(of: row.number, after: quarantinedRows.last?.number ?? 0, limit: 4_000)
             guard !page.isEmpty else { break }
-            parts += page
+            quarantinedRows += page
         }
-        #expect(parts.count { $0.origin == "file" } == count)
-        let uploads = parts.filter { $0.origin == "checkpoint" }.map(\.content)
+        #expect(quarantinedRows.count { $0.origin == "file" } == count)
+        let uploads = quarantinedRows.filter { $0.origin == "checkpoint" }.map(\.content)
         #expect(uploads.count == 3)
         for name in ["upload 3", "upload \(count - 1)", "late"] {
             let digits = name.utf8.map { String(format: "%02x", $0) }.joined()
             #expect(uploads.contains { $0.contains(digits) }, "\(name)")
         }
-        #expect(parts.contains { $0.origin == "session_tag" && $0.content.contains("large") })
+        #expect(quarantinedRows.contains { $0.origin == "session_tag" && $0.content.contains("large") })
         #expect(try await rows(store, "file") == 1)
         #expect(try await rows(store, "checkpoint") == 0)
         #expect(try await rows(store, "session") == 1)
@@ -215,20 +215,20 @@ import TransferKit
         }
         while try await store.sweep(3) { if try await rows(store, "checkpoint") == 0 { break } }
         while try await store.sweep() {}
-        let parts = try await store.quarantinedParts(of: 1, after: 0, limit: 100_000)
-        #expect(parts.count { $0.origin == "checkpoint" } == 20)
+        let quarantinedRows = try await store.quarantinedRows(of: 1, after: 0, limit: 100_000)
+        #expect(quarantinedRows.count { $0.origin == "checkpoint" } == 20)
         await store.close()
     }
 }
 
-/// Counts the row changes of each transaction.
+/// Counts the rows that each transaction of a database changes.
 private final class ChangeCounter: TransactionObserver, Sendable {
     private let state = Locked((before: 0, maximum: 0))
 
     /// The largest number of changed rows in one transaction.
     var maximum: Int { state.withLock { $0.maximum } }
 
-    /// Begins to observe a store.
+    /// Begins to observe the database of a ``QueueStore``.
     func observe(_ store: QueueStore) async throws {
         let before = try await store.pool.write { $0.totalChangesCount }
         state.withLock { $0.before = before }

@@ -16,7 +16,7 @@ import TransferKit
         return names.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Creates a store with a held session that has the items "a" and "b".
+    /// Creates a database with a held session that has the items "a" and "b".
     private func preparedStore(in folder: TemporaryFolder) async throws -> QueueStore {
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         var draft = SessionDraft.draft()

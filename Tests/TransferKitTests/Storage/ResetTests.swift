@@ -20,7 +20,7 @@ import TransportTesting
         try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
     }
 
-    /// Creates a store with a session whose files are all in one state, except for the first and the last, which failed. The first row
+    /// Creates a database with a session whose files are all in one state, except for the first and the last, which failed. The first row
     /// stands for a name that can't be stored. The last row is a folder that could not be read. Each row has a checkpoint.
     private func preparedStore(_ state: String) async throws -> QueueStore {
         let store = try await open()
@@ -130,9 +130,9 @@ import TransportTesting
 
     // MARK: Cancelled sessions
 
-    /// The unfinished uploads of a cancelled session move in batches to the discard outbox, the stored list of pending removals. After a
+    /// The unfinished uploads of a cancelled session move in batches to the outbox, the stored list of pending removals. After a
     /// restart, the queue moves the remaining uploads.
-    @Test func discardsCancelledSessionInBatches() async throws {
+    @Test func movesUploadsOfCancelledSessionInBatches() async throws {
         var store = try await preparedStore("pending")
         try await store.pool.write { try $0.execute(sql: "UPDATE schedule SET state = 'cancelled'") }
         #expect(try await store.commitIdentifyingFailure([.discardPartial(1)]).hasDeferredWork)
@@ -165,17 +165,17 @@ import TransportTesting
         await store.close()
         let queue = try await TransferQueue(storage: .folder(folder.path.appending("store")), transports: [MemoryTransport()])
         try await queue.start()
-        await queue.waitUntilDiscarded()
+        await queue.waitUntilContentRemoved()
         try await queue.cancel(try #require(await queue.sessionIDs().first), discarding: true)
         await queue.deferredDeletion.waitUntilDone()
-        await queue.waitUntilDiscarded()
+        await queue.waitUntilContentRemoved()
         #expect(try StoreInspection(folder.path.appending("store")).count("discard") == 0)
         #expect(try await queue.statistics().removalsDue == 0)
         await queue.shutdown()
     }
 
-    /// Unfinished uploads that are not in the discard outbox yet stay with the session in the quarantine.
-    @Test func quarantineEndsDiscarding() async throws {
+    /// Unfinished uploads that are not in the outbox yet stay with the session in the quarantine.
+    @Test func quarantineEndsMoveToOutbox() async throws {
         let store = try await preparedStore("failed")
         try await store.commit([.discardPartial(1)])
         let rest = try await count(store, "checkpoint")
@@ -187,8 +187,8 @@ import TransportTesting
         await store.close()
     }
 
-    /// If the app retries the session while its uploads move to the discard outbox, the remaining uploads stay and can resume.
-    @Test func retryEndsDiscarding() async throws {
+    /// If the app retries the session while its uploads move to the outbox, the remaining uploads stay and can resume.
+    @Test func retryEndsMoveToOutbox() async throws {
         let store = try await preparedStore("failed")
         try await store.commit([.discardPartial(1), .resetSession(1, isWhole: false)])
         let rest = try await count(store, "checkpoint")
@@ -213,7 +213,7 @@ extension ResetTests {
         try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system, rowsPerSweep: Self.limit)
     }
 
-    /// Creates a store with five sessions, whose files are all in one state.
+    /// Creates a database with five sessions, whose files are all in one state.
     ///
     /// - Parameter hasCheckpoints: Whether each file has a checkpoint.
     private func preparedGroup(_ fileState: String, _ state: SessionState = .waiting, hasCheckpoints: Bool) async throws -> QueueStore {
@@ -280,9 +280,9 @@ extension ResetTests {
         await store.close()
     }
 
-    /// A process cancels a group of sessions, and is killed after it moved the first checkpoints to the discard outbox. The next process
-    /// moves the others.
-    @Test func discardOfGroupMovesCheckpointsInBatches() async throws {
+    /// A process cancels a group of sessions, and is killed after it moved the first checkpoints to the outbox. The next process moves the
+    /// others.
+    @Test func cancellationOfGroupMovesCheckpointsInBatches() async throws {
         let store = try await preparedGroup("pending", .cancelled, hasCheckpoints: true)
         let changes = RowChangeCounter()
         try await changes.observe(store)
@@ -290,32 +290,32 @@ extension ResetTests {
         #expect(pending.hasDeferredWork)
         #expect(try await count(store, "discard") == Self.limit)
         await store.abandon()
-        try await expectDiscarded(changes, discardedByOpening: 0)
+        try await expectMoveToOutbox(changes, movedByOpening: 0)
     }
 
-    /// A process was killed before it moved the checkpoints of many cancelled sessions to the discard outbox. The opening of the queue
-    /// moves the checkpoints of the first session. The deferred work moves those of the other sessions.
+    /// A process was killed before it moved the checkpoints of many cancelled sessions to the outbox. The next process moves
+    /// the checkpoints of the first session when it opens the queue. The deferred work moves the checkpoints of the other sessions.
     @Test func opensWithManyCancelledSessions() async throws {
         let store = try await preparedGroup("pending", .cancelled, hasCheckpoints: true)
         await store.abandon()
-        try await expectDiscarded(RowChangeCounter(), discardedByOpening: Self.filesPerSession)
+        try await expectMoveToOutbox(RowChangeCounter(), movedByOpening: Self.filesPerSession)
     }
 
-    /// Opens the store twice, and checks that the deferred work then moves all checkpoints to the discard outbox.
-    private func expectDiscarded(_ changes: RowChangeCounter, discardedByOpening: Int) async throws {
+    /// Opens the database twice, and checks that the deferred work then moves all checkpoints to the outbox.
+    private func expectMoveToOutbox(_ changes: RowChangeCounter, movedByOpening: Int) async throws {
         var store = try await openWithLimit()
         let before = try await count(store, "discard")
         for _ in 0..<2 {
             try await changes.observe(store)
             _ = try await store.load(.memory)
-            #expect(try await count(store, "discard") == before + discardedByOpening)
+            #expect(try await count(store, "discard") == before + movedByOpening)
             #expect(try await count(store, "setting WHERE name GLOB 'discard *'") == 4)
             await store.abandon()
             store = try await openWithLimit()
         }
         try await changes.observe(store)
         try await store.finishMarked()
-        // The store deletes the row of a moved checkpoint, adds another row, and gives the file a new generation.
+        // To move a checkpoint, the queue deletes a row, adds another row, and gives the file a new generation.
         #expect(changes.maximum <= 3 * Self.limit + Self.tolerance)
         #expect(try await count(store, "discard") == Self.total)
         #expect(try await count(store, "checkpoint") == 0)
@@ -328,9 +328,9 @@ extension ResetTests {
     @Test func changesSessionsDuringReset() async throws {
         let store = try await preparedGroup("failed", hasCheckpoints: true)
         try await store.commit(Self.keys.map { .resetSession($0, isWhole: false) })
-        // The limit permits all checkpoints of the session 3, and 300 of the session 4.
+        // Within the limit, the queue moves all checkpoints of session 3, and 300 checkpoints of session 4.
         try await store.commit([.discardPartial(3), .discardPartial(4)])
-        // The retry of the session 4 keeps its other 400 checkpoints.
+        // The retry of session 4 keeps its other 400 checkpoints.
         try await store.commit([.resetSession(4, isWhole: false), .deleteSession(5), .resetSession(2, isWhole: true)])
         while try await store.sweep() {}
         try await store.finishMarked()
@@ -344,7 +344,7 @@ extension ResetTests {
 
     /// Sessions get another account, and the app then removes and retries some of them. The queue still removes the unfinished uploads at
     /// the earlier account.
-    @Test func discardsUploadsAtEarlierAccount() async throws {
+    @Test func removesUploadsAtEarlierAccount() async throws {
         let store = try await preparedGroup("pending", hasCheckpoints: true)
         try await store.commit([.saveAccount(2, .memory("b"))] + Self.keys.map { .changeAccount($0, 2) })
         #expect(try await count(store, "discard") == Self.limit)
@@ -373,8 +373,8 @@ extension ResetTests {
         await store.close()
     }
 
-    /// Another queue continues a withdrawn session. This queue deletes the session's checkpoints in batches, and leaves its unfinished
-    /// uploads on the server.
+    /// Another queue continues a withdrawn session. This queue deletes the session's checkpoints in batches, and leaves the session's
+    /// unfinished uploads on the server.
     @Test func withdrawalDeletesCheckpointsInBatches() async throws {
         let store = try await preparedStore("pending")
         let changes = RowChangeCounter()

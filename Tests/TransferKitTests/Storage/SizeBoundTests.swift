@@ -6,8 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sizes up to the largest integer, in the store, from the app and from transports. The sums of such sizes must neither crash the process
-/// nor count as damage to the store.
+/// Sizes up to the largest integer, in the database, from the app and from transports. The sums of such sizes must neither crash the
+/// process nor count as damage to the database.
 @Suite struct SizeBoundTests {
     private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
 
@@ -73,7 +73,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The sums of the figures of the running sessions exceed the largest integer.
+    /// The sums of the running sessions' statistics exceed the largest integer.
     @Test func addsLargestFiguresOfRunningSessions() async throws {
         let names = (0..<20).map { "\($0)" }
         let first = try await fixture.openWithAccounts()
@@ -104,7 +104,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// New files get the positions after the last file. No position follows the largest integer, so the store must reject a file there.
+    /// New files get the positions after the last file. No position follows the largest integer, so the queue must reject a file at this
+    /// position.
     @Test func rejectsLargestPosition() async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft(2, 1))])
@@ -154,7 +155,7 @@ import TransportTesting
     }
 
     @Test(arguments: OverwritePolicy.allCases, [TransferDirection.upload, .download])
-    func falseClaimsOfTransportsDoNotDamageStore(_ policy: OverwritePolicy, _ direction: TransferDirection) async throws {
+    func falseClaimsOfTransportsDoNotDamageDatabase(_ policy: OverwritePolicy, _ direction: TransferDirection) async throws {
         // A false receipt of an upload counts as a failure of the endpoint. After five failures, the queue does not use the endpoint for
         // some time, so more files would test nothing new.
         for count in direction == .upload ? [1, 17] : [1, 17, 200] {

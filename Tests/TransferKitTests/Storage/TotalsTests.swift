@@ -14,33 +14,33 @@ import TransferKit
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a"))])
         var next: SessionKey = 1
-        var present: [SessionKey] = []
+        var existing: [SessionKey] = []
         for _ in 0..<40 {
             var writes: [StoreWrite] = []
             for _ in 0..<Int.random(in: 1...6, using: &random) {
-                guard let key = present.randomElement(using: &random), Int.random(in: 0..<4, using: &random) > 0 else {
+                guard let key = existing.randomElement(using: &random), Int.random(in: 0..<4, using: &random) > 0 else {
                     var draft = SessionDraft.draft()
                     draft.items = (0..<Int.random(in: 1...4, using: &random)).map {
                         ItemDraft(
                             source: Data("/\($0)".utf8), destination: Data("\($0)".utf8), size: Int64.random(in: 0...900, using: &random))
                     }
                     writes.append(.session(next, rank: next, draft, [.waiting, .held].randomElement(using: &random) ?? .waiting))
-                    present.append(next)
+                    existing.append(next)
                     next += 1
                     continue
                 }
                 writes.append(change(of: key, &random))
-                if case .deleteSession = writes.last { present.removeAll { $0 == key } }
+                if case .deleteSession = writes.last { existing.removeAll { $0 == key } }
             }
             try await store.commit(writes)
-            let (totals, counted) = (try await store.totals(leavingOut: []), try await counted(in: store))
-            #expect(totals.states.filter { $0.value != SessionFigures() } == counted)
+            let (totals, expected) = (try await store.totals(leavingOut: []), try await expectedTotals(in: store))
+            #expect(totals.states.filter { $0.value != SessionFigures() } == expected)
         }
         // Computes the totals without some sessions, and compares them with the totals after the deletion of these sessions.
-        let some = Array(present.prefix(3))
+        let some = Array(existing.prefix(3))
         let without = try await store.totals(leavingOut: some)
         try await store.commit(some.map { .deleteSession($0) })
-        #expect(without.states.filter { $0.value != SessionFigures() } == (try await counted(in: store)))
+        #expect(without.states.filter { $0.value != SessionFigures() } == (try await expectedTotals(in: store)))
         await store.close()
     }
 
@@ -69,18 +69,18 @@ import TransferKit
     }
 
     /// Returns the expected totals, added up session by session.
-    private func counted(in store: QueueStore) async throws -> [SessionState: SessionFigures] {
+    private func expectedTotals(in store: QueueStore) async throws -> [SessionState: SessionFigures] {
         let keys = try await store.pool.read { try SessionKey.fetchAll($0, sql: "SELECT session FROM schedule") }
         var states: [SessionState: SessionFigures] = [:]
-        for record in try await store.sessions(keys) {
-            let statistics = record.status.statistics
-            var sum = states[record.status.state] ?? SessionFigures()
+        for session in try await store.sessions(keys) {
+            let statistics = session.status.statistics
+            var sum = states[session.status.state] ?? SessionFigures()
             sum.files += Int64(statistics.files)
             sum.filesDone += Int64(statistics.filesDone)
             sum.filesFailed += Int64(statistics.filesFailed)
             sum.bytesTotal += statistics.bytesKnown
             sum.bytesDone += statistics.bytesDone
-            states[record.status.state] = sum
+            states[session.status.state] = sum
         }
         return states.filter { $0.value != SessionFigures() }
     }

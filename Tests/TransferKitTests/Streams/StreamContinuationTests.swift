@@ -6,8 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Streams that continue in the next queue. The queue stores the written bytes, so the next queue can send them, and a new producer can
-/// write the remaining bytes.
+/// Streams that continue after the queue is opened again. The queue stores the written bytes, and sends them later. A new producer can write
+/// the remaining bytes.
 @Suite struct StreamContinuationTests {
     private let fixture: QueueFixture
     private let name: RemotePath
@@ -68,8 +68,8 @@ import TransportTesting
         #expect(queue.unfinishedStreams.count == 1)
         #expect(stream.session == id && stream.destination == name && stream.offset == 30_000)
         let writer = try queue.continueStream(stream)
-        let again = #expect(throws: QueueError.self) { try queue.continueStream(stream) }
-        #expect(again?.code == .invalidRequest && queue.unfinishedStreams == [])
+        let secondError = #expect(throws: QueueError.self) { try queue.continueStream(stream) }
+        #expect(secondError?.code == .invalidRequest && queue.unfinishedStreams == [])
         try await queue.start()
         try await writer.write(content.dropFirst(Int(stream.offset)))
         writer.finish()
@@ -148,7 +148,7 @@ import TransportTesting
     }
 
     /// A quarantined session keeps the bytes of its streams, because the user can restore the session. The bytes also survive an
-    /// interrupted attempt to restore it.
+    /// interrupted attempt to restore the session.
     @Test(arguments: [false, true]) func quarantineKeepsStreams(isInterrupted: Bool) async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("way/stream", atByte: 2_000)
@@ -185,10 +185,10 @@ import TransportTesting
         queue = try await fixture.open()
         let stream = try #require(queue.unfinishedStreams.first)
         #expect(stream.session == session.id && stream.offset == 30_000)
-        let another = try queue.continueStream(stream)
+        let newWriter = try queue.continueStream(stream)
         try await queue.start()
-        try await another.write(content.dropFirst(30_000))
-        another.finish()
+        try await newWriter.write(content.dropFirst(30_000))
+        newWriter.finish()
         #expect(try await queue.session(session.id).value.statistics.bytesDone == 50_000)
         #expect(fixture.memory.contents(of: "way/stream") == content)
         await queue.shutdown()

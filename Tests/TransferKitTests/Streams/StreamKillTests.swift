@@ -13,8 +13,8 @@ import TransferKit
     import Darwin
 #endif
 
-/// Kills the process while an app writes a stream. The kill happens at one of these points: at a step of the store, before or after the
-/// transport saves a checkpoint or reports progress, or after a call of the writer.
+/// Kills the process while an app writes a stream: before or after a database statement, before or after the transport saves a checkpoint
+/// or reports progress, or after a call of the writer.
 @Suite(.oneProcessAtATime) struct StreamKillTests {
     private static let samples = 25
 
@@ -30,11 +30,11 @@ import TransferKit
             await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String, killPoint = killPoint as Int] in
                 let killPointCount = Locked(0)
                 let stage = try StreamStage(FilePath(root)) {
-                    let now = killPointCount.withLock { killPointCount in
+                    let number = killPointCount.withLock { killPointCount in
                         killPointCount += 1
                         return killPointCount
                     }
-                    if now == killPoint { kill(getpid(), SIGKILL) }
+                    if number == killPoint { kill(getpid(), SIGKILL) }
                 }
                 try await stage.play()
                 kill(getpid(), SIGKILL)
@@ -50,7 +50,7 @@ import TransferKit
         let session = try await queue.sessions().first
         if let stream = queue.unfinishedStreams.first {
             #expect(flushed <= stream.offset && stream.offset <= StreamStage.size, comment)
-            #expect(!stage.isSealed, "a stream whose end was flushed needs no producer; \(comment)")
+            #expect(!stage.isEndFlushed, "a stream whose end was flushed needs no producer; \(comment)")
             let writer = try queue.continueStream(stream)
             try await queue.start()
             try await stage.write(from: Int(stream.offset), to: writer)
@@ -75,7 +75,7 @@ import TransferKit
 /// A queue with one stream, and a server in a folder that a later process can use again.
 private struct StreamStage {
     static let size = 9_000
-    private static let chunk = 1_500
+    private static let writeSize = 1_500
 
     let content = DownloadFixture.content(size)
     private let root: FilePath
@@ -124,12 +124,12 @@ private struct StreamStage {
     func write(from offset: Int, to writer: StreamWriter) async throws {
         let journal = try FileDescriptor.open(
             journal, .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
-        for start in stride(from: offset, to: Self.size, by: Self.chunk) {
-            let end = min(start + Self.chunk, Self.size)
+        for start in stride(from: offset, to: Self.size, by: Self.writeSize) {
+            let end = min(start + Self.writeSize, Self.size)
             try await writer.write(content[start..<end])
             reachKillPoint()
             try await writer.flush()
-            // Written bytes survive a kill of the process, because the kernel has them.
+            // Written bytes survive when the process is killed, because the kernel holds them.
             _ = try journal.writeAll(Array("\(end)\n".utf8))
             reachKillPoint()
         }
@@ -147,7 +147,7 @@ private struct StreamStage {
     }
 
     var flushed: Int { lines.compactMap { Int($0) }.last ?? 0 }
-    var isSealed: Bool { lines.contains("end") }
+    var isEndFlushed: Bool { lines.contains("end") }
 
     var spooled: [String] {
         (try? FileManager.default.contentsOfDirectory(atPath: root.appending("store").appending("spool").string)) ?? []
@@ -159,7 +159,7 @@ private struct StreamStage {
     }
 }
 
-/// A transport that appends the content of a source to a file. Like an upload on a server, the file survives a kill of the client.
+/// A transport that appends the content of a source to a file. Like an upload on a server, the file survives when the client is killed.
 private struct AppendingTransport: Transport {
     let id: TransportID = "appending"
     let folder: FilePath

@@ -229,8 +229,8 @@ import TransportTesting
         #expect(arrived() == nil)
         // The queue removed the stream's spool file after the failure. So a retry also fails, with an error that suggests another stream.
         try await queue.retry(session.id)
-        let again = await #expect(throws: TransferError.self) { try await session.value }
-        #expect(again?.failureClass == .sourceLost && again?.message.contains("with another stream") == true)
+        let retryError = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(retryError?.failureClass == .sourceLost && retryError?.message.contains("with another stream") == true)
         await queue.shutdown()
     }
 

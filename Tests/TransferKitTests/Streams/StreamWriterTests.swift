@@ -103,7 +103,7 @@ import TransportTesting
     }
 
     /// An encoder that throws must not complete the item, even if it closes the stream.
-    @Test(arguments: [false, true]) func outputStreamOfFunctionEndsWithIt(fails: Bool) async throws {
+    @Test(arguments: [false, true]) func scopedOutputStreamEndsWithClosure(fails: Bool) async throws {
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name)
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 
 extension QueueFixture {
-    /// Creates a store with a session and others that depend on it.
+    /// Creates a database with a session and others that depend on it.
     ///
     /// - Parameter isMissing: Whether to leave out the session on which the others depend.
     func storeSessions(dependents: Int, isMissing: Bool = false) async throws -> (first: SessionID, dependents: [SessionID]) {
@@ -24,7 +24,7 @@ extension QueueFixture {
         return (first.id, drafts.map(\.id))
     }
 
-    /// Creates a store with sessions that each have one dependent. The dependents follow all other sessions.
+    /// Creates a database with sessions that each have one dependent. The dependents follow all other sessions.
     func storePairs(_ count: Int) async throws -> (firsts: [SessionID], dependents: [SessionID]) {
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let drafts = (0..<2 * count).map { _ in SessionDraft.draft() }

@@ -29,7 +29,7 @@ final class RunFixture: Sendable {
     private let currentRun = Locked<Task<Void, Never>?>(nil)
     private let reported = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
-    /// Called with each event, before the fixture replies. An event about a file is not stored yet.
+    /// Called with each event, before the fixture replies. At this time, an event about a file is not stored yet.
     let onEvent = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
     /// Returns a closure that delays the reply to an event; nil for no delay.
     let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
@@ -38,6 +38,7 @@ final class RunFixture: Sendable {
     private let writer: Task<Void, Never>
 
     /// - Parameters:
+    ///   - sizes: The sizes of the session's files in bytes, by name.
     ///   - hosts: The hosts of the account's endpoints.
     ///   - transport: The transport for all endpoints; nil to use the memory transport.
     init(
@@ -103,10 +104,10 @@ final class RunFixture: Sendable {
         }
     }
 
-    /// Starts a run. The task returns the run's outcome; nil if the run's last report is not its end.
+    /// Starts a run. The task returns the run's outcome; nil if the run's last event is not its end.
     func start() async throws -> Task<RunOutcome?, any Error> {
-        let record = try #require(try await store.sessions([1]).first)
-        let live = LiveRun(id: id, activation: 1, base: record.status.statistics, options: options, at: clock.engineClock.now())
+        let storedSession = try #require(try await store.sessions([1]).first)
+        let live = LiveRun(id: id, activation: 1, base: storedSession.status.statistics, options: options, at: clock.engineClock.now())
         self.liveRun.withLock { $0 = live }
         var logger = Logger(label: "test")
         logger.logLevel = .critical
@@ -128,7 +129,7 @@ final class RunFixture: Sendable {
         currentRun.withLock { $0 = run }
         return Task { [mailbox, reported] in
             await run.value
-            // The fixture handles messages in order. After this one, all earlier reports are stored.
+            // The fixture handles messages in order. After this message, all earlier events are stored.
             try await mailbox.send(.tick)
             guard case .ended(let outcome) = reported.withLock({ $0.last }) else { return nil }
             return outcome
@@ -144,14 +145,14 @@ final class RunFixture: Sendable {
         try await start().value
     }
 
-    var reports: [RunEvent.Content] { reported.withLock { $0 } }
+    var runEvents: [RunEvent.Content] { reported.withLock { $0 } }
     /// The number of transactions that stored events of files.
     var commits: Int { commitCount.withLock { $0 } }
 
-    /// The names of the reports, except reports about chosen endpoints. Of the reports about files, only completions, failures and restarts
-    /// are included.
+    /// The names of the run's events. Omits events about chosen endpoints, and events about files other than completions, failures and
+    /// restarts.
     var eventNames: [String] {
-        reports.compactMap { report in
+        runEvents.compactMap { report in
             switch report {
             case .file(_, .completed): "completed"
             case .file(_, .failed): "failed"
@@ -163,7 +164,7 @@ final class RunFixture: Sendable {
     }
 
     func errors(of position: Int64) -> [TransferError] {
-        reports.compactMap { if case .file(position, .failed(let error)) = $0 { error } else { nil } }
+        runEvents.compactMap { if case .file(position, .failed(let error)) = $0 { error } else { nil } }
     }
 
     func endpoint(_ host: String) -> Endpoint { memory.endpoint(host: host) }

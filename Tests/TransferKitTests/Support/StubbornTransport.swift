@@ -26,7 +26,7 @@ final class StubbornTransport: PartialDiscarding {
 
     /// Makes removals at a host hang.
     ///
-    /// - Returns: A latch that opens when the first removal hangs. It stays open.
+    /// - Returns: A latch that opens when the first removal hangs. The latch stays open.
     func hang(at host: String, ignoresCancellation: Bool) -> Latch {
         state.withLock { state in
             state.host = host

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Blocks calling threads until the test opens it.
+/// A gate that blocks the calling threads until the test opens it.
 final class ThreadGate: Sendable {
     private let entered = DispatchSemaphore(value: 0)
     private let exit = DispatchSemaphore(value: 0)

@@ -5,26 +5,26 @@ import TransferKit
 
 /// The limit on concurrent reads by clients.
 @Suite struct ClientReadsTests {
-    @Test func limitsParallelReadsAndServesAll() async {
+    @Test func limitsConcurrentReadsAndServesAll() async {
         let reads = ClientReads(limit: 2)
-        let counts = Locked((present: 0, most: 0, all: 0))
+        let counts = Locked((current: 0, maximum: 0, total: 0))
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<100 {
                 group.addTask {
                     await reads.run {
                         counts.withLock {
-                            $0.present += 1
-                            $0.most = max($0.most, $0.present)
-                            $0.all += 1
+                            $0.current += 1
+                            $0.maximum = max($0.maximum, $0.current)
+                            $0.total += 1
                         }
                         for _ in 0..<10 { await Task.yield() }
-                        counts.withLock { $0.present -= 1 }
+                        counts.withLock { $0.current -= 1 }
                     }
                 }
             }
         }
-        let (most, all) = counts.withLock { ($0.most, $0.all) }
-        #expect(most <= 2 && all == 100)
+        let (maximum, total) = counts.withLock { ($0.maximum, $0.total) }
+        #expect(maximum <= 2 && total == 100)
     }
 
     /// A read that hangs occupies only one of the two slots.
@@ -44,7 +44,7 @@ import TransferKit
         await hung.value
     }
 
-    /// An operation on a tag looks up its sessions as a client's read does, so the operation also waits for a free slot.
+    /// An operation on a tag looks up the sessions with this tag as a client's read does, so the operation also waits for a free slot.
     @Test func operationOnTagWaitsForFreeSlot() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

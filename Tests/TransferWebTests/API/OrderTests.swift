@@ -8,7 +8,7 @@ import TransferWeb
 import TransportTesting
 
 @Suite struct OrderTests {
-    @Test func `a move with the current revision of the order succeeds, and one with an older revision changes nothing`() async throws {
+    @Test func `a move with the current revision of the order succeeds, and a move with an older revision changes nothing`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let ids = try await fixture.add(4)
@@ -18,41 +18,41 @@ import TransportTesting
             #expect(first.status == 200)
             let order = await fixture.queue.sessionIDs()
             #expect(order == [ids[3], ids[0], ids[1], ids[2]])
-            for place in [#""before":"\#(ids[1])""#, #""at":2"#, #""to":"front""#, #""to":"end""#] {
-                let reply = try await client.post("/api/v1/sessions/\(ids[2])/move", json: "{\(place)}", ["If-Match": tag])
-                #expect(reply.status == 412, "\(place)")
+            for destination in [#""before":"\#(ids[1])""#, #""at":2"#, #""to":"front""#, #""to":"end""#] {
+                let reply = try await client.post("/api/v1/sessions/\(ids[2])/move", json: "{\(destination)}", ["If-Match": tag])
+                #expect(reply.status == 412, "\(destination)")
                 #expect(reply.code == "staleOrder")
                 let group = try await client.post(
-                    "/api/v1/sessions/actions", json: #"{"operation":"move","ids":["\#(ids[2])","\#(ids[0])"],\#(place)}"#,
+                    "/api/v1/sessions/actions", json: #"{"operation":"move","ids":["\#(ids[2])","\#(ids[0])"],\#(destination)}"#,
                     ["If-Match": tag])
-                #expect(group.status == 412, "\(place)")
+                #expect(group.status == 412, "\(destination)")
             }
             #expect(await fixture.queue.sessionIDs() == order)
             #expect(try await client.post("/api/v1/sessions/\(ids[2])/move", json: #"{"at":0}"#, ["If-Match": "\"x\""]).status == 400)
         }
     }
 
-    @Test func `a place next to another session means the same with and without a revision`() async throws {
+    @Test func `a position next to another session means the same with and without a revision`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let ids = try await fixture.add(6)
             for moved in [[1], [4], [0, 1], [4, 5], [0, 5], [1, 4]] {
-                for place in ["before", "after"] {
+                for side in ["before", "after"] {
                     for target in 2...3 {
                         var expected = ids.indices.filter { !moved.contains($0) }
                         let index = try #require(expected.firstIndex(of: target))
-                        expected.insert(contentsOf: moved, at: place == "before" ? index : index + 1)
+                        expected.insert(contentsOf: moved, at: side == "before" ? index : index + 1)
                         for isConditional in [false, true] {
                             try await fixture.restore(ids)
                             let list = moved.map { "\"\(ids[$0])\"" }.joined(separator: ",")
                             let tag = try #require(try await client.get("/api/v1/sessions").headers["etag"])
                             let reply = try await client.post(
-                                "/api/v1/sessions/actions", json: #"{"operation":"move","ids":[\#(list)],"\#(place)":"\#(ids[target])"}"#,
+                                "/api/v1/sessions/actions", json: #"{"operation":"move","ids":[\#(list)],"\#(side)":"\#(ids[target])"}"#,
                                 isConditional ? ["If-Match": tag] : [:])
                             #expect(reply.status == 200, "\(reply.body)")
                             let order = await fixture.queue.sessionIDs()
-                            #expect(order == expected.map { ids[$0] }, "\(moved) \(place) \(target)")
-                            // A session that already has its target position is in `changed`, too, as when it moves alone.
+                            #expect(order == expected.map { ids[$0] }, "\(moved) \(side) \(target)")
+                            // `changed` also contains sessions that already have their target position, as for a move of a single session.
                             #expect(try reply.object["changed"] as? [String] == moved.map { ids[$0].description })
                             #expect(try (reply.object["refused"] as? [Any])?.isEmpty == true)
                         }
@@ -146,22 +146,22 @@ import TransportTesting
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let ids = try await fixture.add(6)
-            for (moved, place) in [
+            for (moved, destination) in [
                 ([4], #""at":0"#), ([1, 4, 2], #""to":"front""#), ([0, 5], #""after":"\#(ids[3])""#), ([0, 1, 2, 3, 4, 5], #""at":0"#),
                 ([2, 3, 5], #""before":"\#(ids[0])""#),
             ] {
                 let list = moved.map { "\"\(ids[$0])\"" }.joined(separator: ",")
                 let tag = try #require(try await client.get("/api/v1/queue").headers["etag"])
                 let reply = try await client.post(
-                    "/api/v1/sessions/actions", json: #"{"operation":"move","ids":[\#(list)],\#(place)}"#, ["If-Match": tag])
+                    "/api/v1/sessions/actions", json: #"{"operation":"move","ids":[\#(list)],\#(destination)}"#, ["If-Match": tag])
                 let undo = try #require(try reply.object["undo"] as? [[String: String]], "\(reply.body)")
                 #expect(undo.count == moved.count)
                 // Each of these moves requires the revision of the order that the previous move returned.
                 var current = try #require(try await client.get("/api/v1/queue").headers["etag"])
                 for step in undo {
                     let id = try #require(step["id"])
-                    let place = step.filter { $0.key != "id" }
-                    let body = String(decoding: try JSONSerialization.data(withJSONObject: place), as: UTF8.self)
+                    let destination = step.filter { $0.key != "id" }
+                    let body = String(decoding: try JSONSerialization.data(withJSONObject: destination), as: UTF8.self)
                     let reply = try await client.post("/api/v1/sessions/\(id)/move", json: body, ["If-Match": current])
                     #expect(reply.status == 200, "\(reply.body)")
                     let revision = try #require(try reply.object["orderRevision"] as? UInt64)
@@ -177,14 +177,14 @@ import TransportTesting
         }
     }
 
-    @Test func `the command moves a group whose first sessions have their place already`() async throws {
+    @Test func `the command moves a group whose first sessions are already in position`() async throws {
         try await WebFixture.with { fixture in
             let ids = try await fixture.add(5)
-            for (moved, place, expected) in [
+            for (moved, destination, expected) in [
                 ([0, 1], 0, [0, 1, 2, 3, 4]), ([3, 4], 3, [0, 1, 2, 3, 4]), ([1, 4], 1, [0, 1, 4, 2, 3]),
             ] {
                 try await fixture.restore(ids)
-                try await Commands.run(["move"] + moved.map { ids[$0].description } + ["\(place)"], store: fixture.store)
+                try await Commands.run(["move"] + moved.map { ids[$0].description } + ["\(destination)"], store: fixture.store)
                 #expect(await fixture.queue.sessionIDs() == expected.map { ids[$0] }, "\(moved)")
             }
         }

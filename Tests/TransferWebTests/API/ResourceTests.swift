@@ -138,14 +138,14 @@ import TransportTesting
                 #expect(try await client.post("/api/v1/accounts/a/set", json: body).code == "invalidRequest", "\(text)")
             }
             #expect(await fixture.queue.status().timetable?.rules.count == 1)
-            // The page shows the account's timetable, too.
+            // The page also shows the account's timetable.
             #expect(try await client.post("/api/v1/accounts/a/set", json: #"{"timetable":"wed 7M"}"#).status == 200)
             let page = try await fixture.browser().client.get("/").body
             let accounts = page.components(separatedBy: "<ul class=\"accounts\">").last ?? ""
             #expect(accounts.components(separatedBy: "</ul>").first?.contains("wed 7M") == true)
             #expect(try await client.post("/api/v1/queue/set", json: #"{"timetable":null}"#).object["timetable"] is NSNull)
             #expect(await fixture.queue.status().timetable == nil)
-            // The form of the page and the command set and remove timetables, too.
+            // The page's form and the command also set and remove timetables.
             let (browser, form) = try await fixture.browser()
             let fields = [("form", form), ("do", "limits"), ("maxSessions", "2"), ("rateLimit", "1K"), ("timetable", "* 2K")]
             #expect(try await browser.post("/forms", form: fields).status == 303)
@@ -188,7 +188,7 @@ import TransportTesting
     }
 
     /// The description of an account omits some properties and all secrets.
-    @Test func `saving a described account keeps what the description omits`() async throws {
+    @Test func `saving a described account keeps the properties that the description omits`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             var account = Account("b", endpoints: [Endpoint(transport: "memory", address: "memory://x/?signature=abc")])

@@ -18,7 +18,7 @@ import TransportTesting
             #expect(reply.status == 413)
             #expect(reply.code == "bodyTooLarge")
             let chunk = String(repeating: "a", count: 600)
-            let socket = try WebSocket(port: fixture.port)
+            let socket = try WebConnection(port: fixture.port)
             let head = client.head("POST", "/api/v1/sessions", ["Content-Type": "application/json", "Transfer-Encoding": "chunked"])
             try socket.send(head + "258\r\n\(chunk)\r\n258\r\n\(chunk)\r\n0\r\n\r\n")
             #expect(try await WebReply(socket.readToEnd()).status == 413)
@@ -29,7 +29,7 @@ import TransportTesting
     @Test func `large headers end the connection`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
-            let socket = try WebSocket(port: fixture.port)
+            let socket = try WebConnection(port: fixture.port)
             try socket.send(client.head("GET", "/api/v1/queue", ["X-Large": String(repeating: "a", count: 20_000)]))
             #expect(try await WebReply(socket.readToEnd()).status == 400)
             #expect(try await client.get("/api/v1/queue").status == 200)
@@ -41,7 +41,7 @@ import TransportTesting
             ($0.limits.headTime, $0.limits.bodyTime) = (1, 1)
         } _: { fixture in
             let client = try fixture.client()
-            let (head, body) = (try WebSocket(port: fixture.port), try WebSocket(port: fixture.port))
+            let (head, body) = (try WebConnection(port: fixture.port), try WebConnection(port: fixture.port))
             try head.send("GET /api/v1/queue HTTP/1.1\r\nHost: local")
             try body.send(client.head("POST", "/api/v1/sessions", ["Content-Type": "application/json"], length: 100) + "{")
             #expect(await head.readToEnd().isEmpty)
@@ -58,7 +58,7 @@ import TransportTesting
         } _: { fixture in
             let ids = try await fixture.add(2_000)
             let client = try fixture.client()
-            let socket = try WebSocket(port: fixture.port, receiveBuffer: 4_096)
+            let socket = try WebConnection(port: fixture.port, receiveBuffer: 4_096)
             try socket.send(client.head("GET", "/api/v1/events", version: "1.0"))
             // Each of these events names all sessions. Together, the events are larger than the buffers of both sockets.
             for _ in 0..<60 {
@@ -76,7 +76,7 @@ import TransportTesting
         }
     }
 
-    @Test func `too many clients of events are rejected`() async throws {
+    @Test func `too many event clients are rejected`() async throws {
         try await WebFixture.with {
             $0.limits.eventClients = 2
         } _: { fixture in
@@ -97,7 +97,7 @@ import TransportTesting
         } _: { fixture in
             try await fixture.add(500) { "a long name of session \($0)" }
             let client = try fixture.client()
-            let socket = try WebSocket(port: fixture.port, receiveBuffer: 4_096)
+            let socket = try WebConnection(port: fixture.port, receiveBuffer: 4_096)
             // Together, the responses are larger than the buffers of both sockets.
             let request = client.head("GET", "/api/v1/sessions?limit=500", ["Connection": "keep-alive"])
             try socket.send(String(repeating: request, count: 1_000))
@@ -117,7 +117,7 @@ import TransportTesting
             let client = try fixture.client()
             let id = try await fixture.add(1)[0]
             let readers = [try await EventReader(client), try await EventReader(client)]
-            let waiting = try WebSocket(port: fixture.port)
+            let waiting = try WebConnection(port: fixture.port)
             try waiting.send(client.head("GET", "/api/v1/sessions/\(id)"))
             try await fixture.queue.update(id, SessionUpdate(name: "later"))
             readers[0].disconnect()

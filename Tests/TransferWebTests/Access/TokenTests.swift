@@ -78,7 +78,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a read-only server rejects changes even with the other token`() async throws {
+    @Test func `a read-only server rejects changes even with the token that permits changes`() async throws {
         try await WebFixture.with {
             $0.isReadOnly = true
         } _: { fixture in

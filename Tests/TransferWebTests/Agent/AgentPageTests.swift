@@ -71,7 +71,7 @@ import TransportTesting
         #expect(await Commands.end(of: program) == 0)
     }
 
-    @Test func `an agent in the background starts the page, and its timetable follows the local time`() async throws {
+    @Test func `an agent in the background starts the page, and the queue's timetable follows the local time`() async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder.string) }
@@ -116,9 +116,9 @@ import TransportTesting
         #expect(kill(page, 0) != 0)
     }
 
-    @Test func `the page ends before the agent that is stopped`() async throws {
+    @Test func `a stopping agent ends its page first`() async throws {
         var port: UInt16 = 0
         try await stopAgent { port = $1 }
-        #expect(throws: (any Error).self) { try WebSocket(port: port) }
+        #expect(throws: (any Error).self) { try WebConnection(port: port) }
     }
 }

@@ -38,7 +38,7 @@ def undo(browser, moved):
 
 
 def reorder():
-    """Dragging changes the order that the server has, and the change can be undone."""
+    """Dragging changes the order on the server, and the change can be undone."""
     browser = Browser(url)
     before = queue.names()
     require(browser.names() == before, browser.names(), before)
@@ -150,9 +150,9 @@ def forms():
     browser.wait(lambda: queue.names()[0] == "renamed" and browser.names()[0] == "renamed", "the form renames the session")
     browser.find(f"input[value='{queue.id('session 5')}']").click()
     browser.find("#sessions button[value=remove]").click()
-    browser.wait(lambda: browser.all("input[name=confirm]"), "the page asks")
+    browser.wait(lambda: browser.all("input[name=confirm]"), "the page asks for a confirmation")
     browser.find("button.danger").click()
-    browser.wait(lambda: len(queue.names()) == 5 and len(browser.names()) == 5, "the form removes the session after a question")
+    browser.wait(lambda: len(queue.names()) == 5 and len(browser.names()) == 5, "the form removes the session after a confirmation")
     return browser
 
 
@@ -188,7 +188,7 @@ def keys():
     browser.wait(lambda: not browser.find("#dialog").is_displayed(), "Escape closes the details")
     require(focus() == "session 3", focus())
     press(Keys.DELETE)
-    browser.wait(lambda: "Remove 2 sessions?" in browser.find("dialog[open]").text, "Delete asks")
+    browser.wait(lambda: "Remove 2 sessions?" in browser.find("dialog[open]").text, "Delete asks for a confirmation")
     press(Keys.TAB)
     browser.find("dialog[open] button[value=yes]").send_keys(Keys.ENTER)
     browser.wait(lambda: len(queue.names()) == 4 and len(browser.names()) == 4, "the sessions are removed")
@@ -253,7 +253,7 @@ def more_keys():
 
 
 def many():
-    """A list of 10,000 sessions has few elements, and reaches each session."""
+    """The page of 10,000 sessions has few elements, and can show each session."""
     browser = Browser(url)
     total = queue.call("GET", "queue")["sessions"]
     require(total == 10_000, total)
@@ -289,7 +289,7 @@ def many():
     pointer = ActionChains(browser.driver)
     pointer.w3c_actions.pointer_action.move_to_location(edge[0], edge[1] - 200)
     pointer.perform()
-    browser.wait(lambda: browser.run("const line = document.querySelector('.drop'); return line && !line.hidden"), "the page shows the place")
+    browser.wait(lambda: browser.run("const line = document.querySelector('.drop'); return line && !line.hidden"), "the page shows the target position")
     ActionChains(browser.driver).release().perform()
     browser.wait(lambda: "Moved 1 session." in browser.find("#toast").text and at(2) == "session 3", "the session moves there")
     undo(browser, "1 session")
@@ -339,7 +339,7 @@ def reader():
 
 
 def empty():
-    """The states without sessions and the questions have no accessibility problem that axe finds."""
+    """The views without sessions and the confirmation questions have no accessibility problem that axe finds."""
     browser = Browser(url)
     browser.wait(lambda: "The queue is empty." in browser.find("#list").text, "the empty list")
     check(browser, "the empty queue")

@@ -134,7 +134,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a server with clients of events stops, and starts again`() async throws {
+    @Test func `a server with event clients stops, and starts again`() async throws {
         try await WebFixture.with { fixture in
             let reader = try await EventReader(fixture.client())
             let late = try await EventReader(fixture.client(), last: 1_000_000_000)
@@ -145,7 +145,7 @@ import TransportTesting
         }
     }
 
-    /// No event happens after the start of the server.
+    /// No event occurs after the start of the server.
     @Test(arguments: [100_000, 30]) func `a client of a quiet queue gets the missed events and comments`(_ log: Int) async throws {
         try await WebFixture.with(queue: { $0.changeLogLimit = log }) { fixture in
             let id = try await fixture.add(1)[0]
@@ -183,7 +183,7 @@ import TransportTesting
         try await WebFixture.with {
             $0.limits.recentEvents = 4
         } _: { fixture in
-            // The server has received events before the client asks for earlier ones.
+            // The server has received events before the client requests earlier ones.
             let (start, end, observer) = try await observeChanges(20, of: fixture)
             observer.disconnect()
             let reader = try await EventReader(fixture.client(), last: start)
@@ -194,10 +194,10 @@ import TransportTesting
         }
     }
 
-    @Test func `a client with a revision of another store gets a gap`() async throws {
+    @Test func `a client with a revision of another queue gets a gap`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(1)
-            // After this event, the server knows the revision of the store.
+            // After this event, the server knows the revision of the queue.
             let observer = try await EventReader(fixture.client(), "/api/v1/events?since=0")
             _ = try await observer.next()
             observer.disconnect()
@@ -209,7 +209,7 @@ import TransportTesting
         }
     }
 
-    @Test func `clients get the events of a store that replaced another one before the server received any event`() async throws {
+    @Test func `clients get the events of a queue that replaced another one before the server received any event`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(5)
             // Subscribe until the owner accepts no further subscriber, and so rejects the server that starts below.
@@ -244,9 +244,10 @@ import TransportTesting
         }
     }
 
-    /// The server has dropped events of the first store, so its oldest kept revision is higher than the revisions of the second store.
+    /// The server has dropped events of the first queue, so the server's oldest kept revision is higher than the revisions of the second
+    /// queue.
     @Test(.timeLimit(.minutes(1)))
-    func `clients of a store that replaced a longer one get comments and new events`() async throws {
+    func `clients of a queue that replaced one with more events get comments and new events`() async throws {
         try await WebFixture.with {
             ($0.limits.recentEvents, $0.limits.heartbeat) = (4, .milliseconds(20))
         } _: { fixture in
@@ -272,7 +273,7 @@ import TransportTesting
 
     /// Releases and holds a session repeatedly, and waits until the server has received the events.
     ///
-    /// - Parameter count: The number of releases, and also of holds. Each of them causes one event.
+    /// - Parameter count: The number of releases, and of holds. Each release or hold causes one event.
     /// - Returns: The revisions before and after the events, and a client that has received them.
     private func observeChanges(
         _ count: Int, of fixture: WebFixture
@@ -301,7 +302,7 @@ import TransportTesting
         }
     }
 
-    @Test func `clients learn that the owner has exited, and that another one continues`() async throws {
+    @Test func `clients learn that the owner has exited, and that another owner continues`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let reader = try await EventReader(client)

@@ -14,7 +14,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Tests of `transferq watch --exec`. The programs print the events that they get, so the output of `watch` contains them.
+/// Tests of `transferq watch --exec`. The programs print the events that they get, so the output of `watch` contains these events.
 @Suite(.timeLimit(.minutes(5))) struct HookProgramTests {
     private func hook(_ store: FilePath, _ words: String...) throws -> (program: StartedProgram, lines: LineReader) {
         try hook(store, words)
@@ -56,7 +56,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a hook that is killed gets the event in progress again, and loses none`() async throws {
+    @Test func `a hook that is killed gets the event in progress again, and loses no event`() async throws {
         try await WebFixture.with { fixture in
             let id = try await fixture.add(1)[0]
             let start = await fixture.queue.status().revision
@@ -75,7 +75,7 @@ import TransportTesting
             let (program, lines) = try hook(fixture.store, words)
             #expect(try await lines.revision() == Int(start) + 1)
             #expect(try await lines.revision() == Int(start) + 2)
-            // The second event may be in progress, but the first one is not repeated.
+            // The second event may be in progress, but the first event is not repeated.
             program.kill()
             try await fixture.queue.release(id)
             let (last, lastLines) = try hook(fixture.store, words)
@@ -147,7 +147,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a second process of a running hook is rejected`() async throws {
+    @Test func `a second process for a running hook is rejected`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(1)
             let words = ["--follow", "--since", "0", "--exec", "cat"]

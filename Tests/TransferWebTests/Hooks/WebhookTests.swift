@@ -35,7 +35,7 @@ import TransportTesting
         try #require((JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any])?["event"] as? String)
     }
 
-    @Test func `each event is sent with a signature, and again after an error`() async throws {
+    @Test func `each event is sent with a signature, and is sent again after an error`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(1)
             let (received, continuation) = AsyncStream.makeStream(of: Void.self)

@@ -59,7 +59,7 @@ import TransportTesting
     /// The screenshots stay in `.build/screenshots`.
     @Test func `the page at several widths, light and dark`() async throws {
         try await WebFixture.with { fixture in
-            try await fixture.prepareShow()
+            try await fixture.addSessionsForScreenshots()
             try await Self.run("looks", fixture)
         }
     }
@@ -81,7 +81,7 @@ import TransportTesting
 
 extension WebFixture {
     /// Adds sessions in each state, as in the screenshots of the documentation.
-    fileprivate func prepareShow() async throws {
+    fileprivate func addSessionsForScreenshots() async throws {
         try await queue.save(Account("studio", endpoints: [memory.endpoint(host: "upload.example.com")], rateLimit: 40 << 20))
         try await queue.save(Account("archive", endpoints: [memory.endpoint(host: "archive.example.com")], maxConcurrentSessions: 2))
         try await queue.deleteAccount("a", cascades: true)

@@ -11,9 +11,9 @@ import TransportTesting
 @Suite struct PageContentTests {
     private static let markup = "<img src=x onerror=alert(1)>\u{202E}"
 
-    private func expectText(_ page: String, _ place: String) {
-        #expect(!page.contains("<img src=x") && !page.contains("\u{202E}"), "\(place)")
-        #expect(page.contains("&lt;img src=x onerror=alert(1)&gt;"), "\(place)")
+    private func expectText(_ page: String, _ location: String) {
+        #expect(!page.contains("<img src=x") && !page.contains("\u{202E}"), "\(location)")
+        #expect(page.contains("&lt;img src=x onerror=alert(1)&gt;"), "\(location)")
     }
 
     @Test func `names of files and accounts, errors and rejected forms can't become markup`() async throws {

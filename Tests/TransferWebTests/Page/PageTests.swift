@@ -99,7 +99,7 @@ import TransportTesting
         }
     }
 
-    @Test func `the form of the limits keeps what another client has changed`() async throws {
+    @Test func `the form of the limits keeps changes by another client`() async throws {
         try await WebFixture.with { fixture in
             let (browser, form) = try await fixture.browser()
             let page = try await browser.get("/").body
@@ -253,7 +253,7 @@ import TransportTesting
         }
     }
 
-    @Test func `the log has the events before the start of the server, and the names of all sessions`() async throws {
+    @Test func `the log has events from before the start of the server, and the names of all sessions`() async throws {
         try await WebFixture.with { fixture in
             let ids = try await fixture.add(3) { "session \($0)" }
             try await fixture.queue.cancel(ids[2])
@@ -276,7 +276,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a filter that examines only a part of the queue reports it`() async throws {
+    @Test func `a filter that examines only part of the queue reports this`() async throws {
         try await WebFixture.with {
             $0.limits.scannedSessions = 10
         } _: { fixture in

@@ -1,4 +1,4 @@
-"""Lets a real Prometheus read the metrics, and queries each expression of the Grafana dashboard: scrape.py ORIGIN TOKEN_FILE DASHBOARD FOLDER"""
+"""Makes a real Prometheus read the metrics, and queries each expression of the Grafana dashboard: scrape.py ORIGIN TOKEN_FILE DASHBOARD FOLDER"""
 import json
 import pathlib
 import socket

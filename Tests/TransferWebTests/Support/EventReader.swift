@@ -3,7 +3,7 @@ import Testing
 
 /// Reads server-sent events from a connection.
 final class EventReader {
-    private let socket: WebSocket
+    private let socket: WebConnection
     /// The received bytes that have not been decoded yet: first the headers, then the chunks of the body (RFC 9112, section 7.1).
     private var received: [UInt8] = []
     private var text = ""
@@ -24,7 +24,7 @@ final class EventReader {
     ///
     /// - Parameter last: The value of `Last-Event-ID`; nil for none.
     init(_ client: WebClient, _ path: String = "/api/v1/events", last: UInt64? = nil) async throws {
-        socket = try WebSocket(port: client.port)
+        socket = try WebConnection(port: client.port)
         try socket.send(client.head("GET", path, last.map { ["Last-Event-ID": "\($0)"] } ?? [:]))
         let end = Array("\r\n\r\n".utf8)
         while received.firstRange(of: end) == nil { try await receive() }

@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// Sends requests over sockets, so that tests determine each byte.
+/// Sends requests over sockets, so that tests control each byte.
 struct WebClient: Sendable {
     let port: UInt16
     var token: String?
@@ -27,7 +27,7 @@ struct WebClient: Sendable {
 
     /// Sends one request on its own connection, and reads the response.
     func send(_ method: String, _ path: String, _ headers: [String: String] = [:], body: String? = nil) async throws -> WebReply {
-        let socket = try WebSocket(port: port)
+        let socket = try WebConnection(port: port)
         try socket.send(head(method, path, headers, length: body?.utf8.count) + (body ?? ""))
         return try WebReply(await socket.readToEnd())
     }
@@ -44,7 +44,7 @@ struct WebClient: Sendable {
     }
 }
 
-/// A response of the web server.
+/// A response from the web server.
 struct WebReply: Sendable {
     /// The error after the server has closed the connection without a status line, with the received text.
     struct NoResponse: Error {

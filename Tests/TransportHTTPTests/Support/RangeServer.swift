@@ -24,7 +24,7 @@ final class RangeServer: Sendable {
     /// Changes the version of the file, but not its length.
     func change() { tag.withLock { $0 = "\"v2\"" } }
 
-    /// The range that a request asks for; nil if it asks for the whole file.
+    /// The requested range; nil for the whole file.
     static func range(_ request: ReceivedRequest) -> Range<Int>? {
         let bounds = request.headers["range"]?.dropFirst("bytes=".count).split(separator: "-").compactMap { Int($0) } ?? []
         return bounds.count == 2 ? bounds[0]..<bounds[1] + 1 : nil
@@ -32,23 +32,23 @@ final class RangeServer: Sendable {
 
     /// The response to a request.
     func answer(_ request: ReceivedRequest, _ headers: [String: String] = [:]) -> ServerStep {
-        let (status, fields, body) = parts(request, headers)
+        let (status, fields, body) = components(request, headers)
         return .answer(status, fields, body: body)
     }
 
     /// The head of the response to a request, and the first bytes of its body.
     func beginning(_ request: ReceivedRequest, bytes: Int) -> ServerStep {
-        let (status, fields, body) = parts(request, [:])
+        let (status, fields, body) = components(request, [:])
         let lines = fields.map { "\($0.key): \($0.value)\r\n" }.joined()
         return .raw("HTTP/1.1 \(status) Scripted\r\n\(lines)Content-Length: \(body.utf8.count)\r\n\r\n\(body.prefix(bytes))")
     }
 
     /// The rest of the body after ``beginning(_:bytes:)``.
     func rest(_ request: ReceivedRequest, after bytes: Int) -> ServerStep {
-        .raw(String(parts(request, [:]).body.dropFirst(bytes)))
+        .raw(String(components(request, [:]).body.dropFirst(bytes)))
     }
 
-    private func parts(_ request: ReceivedRequest, _ headers: [String: String]) -> (Int, [String: String], body: String) {
+    private func components(_ request: ReceivedRequest, _ headers: [String: String]) -> (Int, [String: String], body: String) {
         let tag = tag.withLock { $0 }
         var fields = headers
         fields["ETag"] = tag

@@ -6,7 +6,7 @@ import TransferCore
 final class Recorder: Sendable {
     /// The reported numbers of transferred bytes.
     let sentBytes = AsyncStream.makeStream(of: Int64.self)
-    /// Signalled after each checkpoint, for scripts of servers, which may block.
+    /// Signalled after each checkpoint. Scripts of servers can wait for this signal, because scripts may block.
     let hasSaved = DispatchSemaphore(value: 0)
     private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)], activity: Int)>(([], [], 0))
 

@@ -199,8 +199,8 @@ import TransportSupport
         await transfer.end()
     }
 
-    /// The comparison needs the content of the whole stream, so the stream is not sent in chunks while it grows.
-    @Test func sendsStreamAfterItsEnd() async throws {
+    /// The comparison needs the content of the whole stream, so the stream is not sent while it grows.
+    @Test func sendsStreamOnceItHasEnded() async throws {
         var transfer = try transfer(.checksum, answers: [[.answer(204, ["Repr-Digest": Self.digest()])]])
         let growth = SourceGrowth(.growing(10))
         transfer.source = UploadSource(

@@ -57,7 +57,7 @@ import TransportHTTP
             try await group.waitForAll()
         }
         let created = requests(transfer).filter { $0.hasPrefix("MKCOL") }
-        // Each innermost folder takes two requests: the first one finds that its parent is missing.
+        // Each innermost folder takes two requests: the first request finds that the folder's parent is missing.
         let inner = (0..<4).flatMap { ["MKCOL /files/all/day/\($0)/", "MKCOL /files/all/day/\($0)/"] }
         #expect(created.sorted() == (["MKCOL /files/all/", "MKCOL /files/all/day/", "MKCOL /files/all/day/"] + inner).sorted())
         #expect(requests(transfer).count { $0.hasPrefix("PUT") } == 40)
@@ -107,7 +107,7 @@ import TransportHTTP
     }
 
     /// The server may respond differently for the next file.
-    @Test func triesAgainAfterServerError() async throws {
+    @Test func retriesFolderAfterServerError() async throws {
         let transfer = try transfer("a/1") { request, _ in [.answer(request.method == "PUT" ? 201 : 500)] }
         for _ in 0..<2 { _ = try await transfer.run() }
         #expect(requests(transfer) == ["MKCOL /files/a/", "PUT /files/a/1", "MKCOL /files/a/", "PUT /files/a/1"])

@@ -14,7 +14,7 @@ import TransportHTTP
         "ftp://127.0.0.1/dav/in/%C3%A4/x",
         "javascript:x", "/DAV/in/%C3%A4/x",
     ])
-    func rejectsPlacesOutsideFolder(href: String) async throws {
+    func rejectsMembersOutsideFolder(href: String) async throws {
         let listing = try TestListing(TestListing.multistatus(TestListing.member(href)))
         let error = await listing.failure()
         #expect(error?.failureClass == .protocolViolation && error?.code == .invalidResponse, "\(String(describing: error))")
@@ -149,7 +149,7 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// The connection breaks in the middle. The entries until then are not the whole folder.
+    /// The connection breaks in the middle of the response. The members received until then are not the whole folder.
     @Test func rejectsTruncatedListing() async throws {
         let body = TestListing.multistatus(TestListing.member(TestListing.path + "a"), TestListing.member(TestListing.path + "b"))
         let broken = try TestListing { _, _ in

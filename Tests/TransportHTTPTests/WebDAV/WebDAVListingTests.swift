@@ -72,8 +72,8 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// The response arrives in two pieces. The first piece has a different length each time.
-    @Test func readsResponseInPieces() async throws {
+    /// The server sends the response in two writes. The first write has a different length each time.
+    @Test func readsResponseSentInTwoWrites() async throws {
         let body = Array(
             TestListing.multistatus(
                 TestListing.member("<!-- c --><![CDATA[/dav/in/]]>&#xE4;/x"), TestListing.member(TestListing.path + "y/", isFolder: true)

@@ -3,8 +3,8 @@ import TransportSFTP
 
 @Suite struct CodecTests {
     /// Encodes a packet as the server sends it, with its length and type.
-    private static func packet(_ type: PacketType, _ parts: [UInt8]...) -> [UInt8] {
-        let body = [type.rawValue] + parts.flatMap { $0 }
+    private static func packet(_ type: PacketType, _ fields: [UInt8]...) -> [UInt8] {
+        let body = [type.rawValue] + fields.flatMap { $0 }
         return number(body.count) + body
     }
 
@@ -80,7 +80,7 @@ import TransportSFTP
         for packet in broken { #expect(throws: ProtocolFault.self, "\(packet.prefix(40))") { try Self.decode(packet) } }
     }
 
-    @Test func decodesPacketsInPieces() throws {
+    @Test func decodesFragmentedPackets() throws {
         let packets = (0..<20).map { Self.packet(.data, Self.number($0), Self.text([UInt8](repeating: UInt8($0), count: $0 * 7))) }
         let stream = packets.flatMap { $0 }
         for size in 1...40 {
@@ -94,7 +94,7 @@ import TransportSFTP
         }
     }
 
-    /// Decodes or rejects each packet, and never reads beyond its end.
+    /// The client decodes or rejects each packet, and never reads beyond the packet's end.
     @Test(arguments: 0..<20) func decodesOrRejectsArbitraryBytes(seed: UInt64) throws {
         var generator = Generator(state: seed)
         let attributes = Self.number(0x8000_000F) + [UInt8](repeating: 1, count: 28) + Self.number(1) + Self.text([1]) + Self.text([2])

@@ -56,12 +56,12 @@ struct HostileServerTests {
 
     private static let bytes = [UInt8](content(size))
 
-    private static func part(_ offset: Int, _ count: Int) -> ArraySlice<UInt8> {
+    private static func slice(_ offset: Int, _ count: Int) -> ArraySlice<UInt8> {
         bytes[min(offset, bytes.count)..<min(offset + count, bytes.count)]
     }
 
     @Test func requestsBytesMissingFromShortResponses() async throws {
-        let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id, Self.part(offset, max(1, count / 3))) }
+        let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id, Self.slice(offset, max(1, count / 3))) }
         #expect(error == nil && received == content(Self.size))
     }
 
@@ -77,14 +77,14 @@ struct HostileServerTests {
 
     @Test func rejectsFileShorterThanReported() async throws {
         let (received, error) = try await download(reported: 1_000_000) { id, offset, count in
-            let part = Self.part(offset, count)
-            return part.isEmpty ? ScriptedPeer.status(id, .endOfFile) : ScriptedPeer.data(id, part)
+            let bytes = Self.slice(offset, count)
+            return bytes.isEmpty ? ScriptedPeer.status(id, .endOfFile) : ScriptedPeer.data(id, bytes)
         }
         #expect(error?.failureClass == .resumeLost && received == nil)
     }
 
     @Test(arguments: [UInt64(size) + 1, UInt64(size) - 1]) func rejectsFileThatChangesSize(size: UInt64) async throws {
-        let (received, error) = try await download(finalSize: size) { ScriptedPeer.data($0, Self.part($1, $2)) }
+        let (received, error) = try await download(finalSize: size) { ScriptedPeer.data($0, Self.slice($1, $2)) }
         #expect(error?.failureClass == .resumeLost && received == nil)
     }
 
@@ -96,7 +96,7 @@ struct HostileServerTests {
     }
 
     @Test func rejectsUnrequestedResponses() async throws {
-        let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id &+ 1000, Self.part(offset, count)) }
+        let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id &+ 1000, Self.slice(offset, count)) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
         #expect(error?.message == "peer: The server sent a response with an unknown request ID.")
     }
@@ -106,7 +106,7 @@ struct HostileServerTests {
         let outside = FileManager.default.temporaryDirectory.appending(path: "sftp-outside-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: outside, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: outside) }
-        let read = { @Sendable (id: UInt32, offset: Int, count: Int) in ScriptedPeer.data(id, Self.part(offset, count)) }
+        let read = { @Sendable (id: UInt32, offset: Int, count: Int) in ScriptedPeer.data(id, Self.slice(offset, count)) }
         let folder = try await download(name: "folder/file") { root in
             try FileManager.default.createSymbolicLink(at: root.appending(path: "folder"), withDestinationURL: outside)
         } _: {
@@ -116,12 +116,12 @@ struct HostileServerTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: outside.path).isEmpty)
         let target = outside.appending(path: "theirs")
         try Data("theirs".utf8).write(to: target)
-        let part = try await download { root in
+        let throughPartFile = try await download { root in
             try FileManager.default.createSymbolicLink(at: root.appending(path: ".file.part"), withDestinationURL: target)
         } _: {
             read($0, $1, $2)
         }
-        #expect(part.error != nil || part.received == content(Self.size))
+        #expect(throughPartFile.error != nil || throughPartFile.received == content(Self.size))
         #expect(try Data(contentsOf: target) == Data("theirs".utf8))
     }
 
@@ -135,7 +135,7 @@ struct HostileServerTests {
 
     @Test func reportsRejectedReadDuringDownload() async throws {
         let (received, error) = try await download { id, offset, count in
-            offset < 100_000 ? ScriptedPeer.data(id, Self.part(offset, count)) : ScriptedPeer.status(id, .permissionDenied)
+            offset < 100_000 ? ScriptedPeer.data(id, Self.slice(offset, count)) : ScriptedPeer.status(id, .permissionDenied)
         }
         #expect(error?.code == .forbidden && received == nil)
     }

@@ -102,7 +102,7 @@ struct PoolTests {
             if count == 3 { while clockReads.withLock({ $0 }) < before + 2 { await Task.yield() } }
         }
         #expect(connector.attempts == 2)
-        clock.advance(by: clock.policy.pause)
+        clock.advance(by: clock.policy.delayAfterFailure)
         tasks.append(Task { try await check(transport) })
         while connector.attempts < 3 { await Task.yield() }
         for task in tasks { task.cancel() }
@@ -116,8 +116,8 @@ struct PoolTests {
         let silent = ScriptedPeer(greeting: []) { _ in [] }
         let transport = SFTPTransport(connector: TestConnector { $0 == 0 ? silent : Self.completingPeer() }, policy: clock.policy)
         let waiting = (0..<3).map { _ in Task { try await check(transport) } }
-        await clock.waitForSleeper(for: clock.policy.beginTime)
-        clock.advance(by: clock.policy.beginTime)
+        await clock.waitForSleeper(for: clock.policy.startTimeout)
+        clock.advance(by: clock.policy.startTimeout)
         for task in waiting {
             let error = await #expect(throws: TransferError.self) { try await task.value }
             #expect(error?.failureClass == .unreachable && error?.code == .timedOut, "\(error?.description ?? "")")
@@ -137,8 +137,8 @@ struct PoolTests {
         }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         let waiting = Task { try await check(transport) }
-        await clock.waitForSleeper(for: clock.policy.connectTime)
-        clock.advance(by: clock.policy.connectTime)
+        await clock.waitForSleeper(for: clock.policy.connectTimeout)
+        clock.advance(by: clock.policy.connectTimeout)
         let error = await #expect(throws: TransferError.self) { try await waiting.value }
         #expect(error?.failureClass == .unreachable && error?.code == .timedOut, "\(error?.description ?? "")")
         try await check(transport)
@@ -276,7 +276,7 @@ struct PoolTests {
             remotePath: try RemotePath("large"), credentials: NoCredentials(), logger: Logger(label: "test"))
         let large = Task { try await transport.perform(attempt, reporting: Recorder().reporter) }
         while (peers.withLock { $0.first }?.requests ?? []).count(where: { $0.type == .write }) < 4 { await Task.yield() }
-        // This check opens another connection, and waits for it.
+        // The first connection is busy, so this check opens another connection.
         try await check(transport)
         #expect(peers.withLock { $0.count } == 2)
         for _ in 0..<10 { try await check(transport) }

@@ -10,7 +10,7 @@ import TransportSFTP
         func advance(by duration: Duration) { time.withLock { $0 += duration } }
     }
 
-    private static let piece = 32 << 10
+    private static let requestSize = 32 << 10
 
     /// Measures the bytes in flight during a simulated transfer over a path with limited throughput.
     ///
@@ -24,7 +24,7 @@ import TransportSFTP
         let sent = Locked(0)
         let sender = Task {
             while true {
-                try await window.acquire(bytes: Self.piece)
+                try await window.acquire(bytes: Self.requestSize)
                 sent.withLock { $0 += 1 }
             }
         }
@@ -40,9 +40,9 @@ import TransportSFTP
             if step >= 10 * (seconds - 1) { maximum = max(maximum, window.inFlight) }
             clock.advance(by: .milliseconds(100))
             credit = min(credit + bytes, window.inFlight)
-            while credit >= Self.piece {
-                credit -= Self.piece
-                window.release(bytes: Self.piece)
+            while credit >= Self.requestSize {
+                credit -= Self.requestSize
+                window.release(bytes: Self.requestSize)
             }
         }
         sender.cancel()

@@ -60,8 +60,8 @@ final class ProcessFixture: DownloadingFixture {
         let final = FilePath(server.path).appending(path.bytes)
         if final.exists { return final }
         let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
-        let part = FilePath(server.path).appending(".tq-\(transferID).part")
-        return part.exists ? part : nil
+        let partFile = FilePath(server.path).appending(".tq-\(transferID).part")
+        return partFile.exists ? partFile : nil
     }
 
     func storedContent(of path: RemotePath) async throws -> Data? {

@@ -3,10 +3,10 @@ import TransferCore
 
 /// Records the reports of an attempt.
 final class Recorder: Sendable {
-    private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64], logins: Int, remainingParts: [String])>(([], [], 0, []))
+    private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64], logins: Int, remainingPartFiles: [String])>(([], [], 0, []))
     private let isOver = Locked(false)
 
-    /// Whether the attempt has finished, so tests that wait for a report can stop.
+    /// Whether the attempt has finished. Then no more reports follow, so tests stop waiting for one.
     var isFinished: Bool { isOver.withLock { $0 } }
 
     func finish() { isOver.withLock { $0 = true } }
@@ -16,14 +16,14 @@ final class Recorder: Sendable {
     /// The number of reported authenticated responses.
     var logins: Int { state.withLock { $0.logins } }
     /// The reported part files of cancelled attempts.
-    var remainingParts: [String] { state.withLock { $0.remainingParts } }
+    var remainingPartFiles: [String] { state.withLock { $0.remainingPartFiles } }
 
     var reporter: AttemptReporter {
         var reporter = AttemptReporter(
             progress: { sent, _ in self.state.withLock { $0.sent.append(sent) } },
             checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
             answer: { self.state.withLock { $0.logins += 1 } })
-        reporter.remainingPartHandler = { location in self.state.withLock { $0.remainingParts.append(location) } }
+        reporter.remainingPartFileHandler = { location in self.state.withLock { $0.remainingPartFiles.append(location) } }
         return reporter
     }
 }

@@ -74,7 +74,7 @@ struct TestTransfer {
     // MARK: Files on the server
 
     var stored: Data? { fixture.onServer(name) }
-    var part: Data? { fixture.onServer(".tq-t-1.part") }
+    var storedPartFile: Data? { fixture.onServer(".tq-t-1.part") }
 }
 
 extension ProcessFixture {

@@ -65,11 +65,11 @@ import TransferCore
     }
 
     /// Uploads a file. Returns the modes of the part file while it contains bytes, and the final mode of the file.
-    private func modes(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (part: Set<Int>, file: Int?) {
-        let part = transfer.fixture.server.appending(path: ".tq-t-1.part").path
+    private func modes(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (partFile: Set<Int>, file: Int?) {
+        let partFile = transfer.fixture.server.appending(path: ".tq-t-1.part").path
         let seen = Locked<Set<Int>>([])
         let recordMode = { @Sendable in
-            guard let found = try? FileManager.default.attributesOfItem(atPath: part), (found[.size] as? Int ?? 0) > 0,
+            guard let found = try? FileManager.default.attributesOfItem(atPath: partFile), (found[.size] as? Int ?? 0) > 0,
                 let mode = found[.posixPermissions] as? Int
             else { return }
             seen.withLock { _ = $0.insert(mode) }
@@ -88,13 +88,13 @@ import TransferCore
                 let path = try transfer.source(content(3_000_000)).path
                 try set(path.string, mode: mode)
                 let source = UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
-                let (part, file) = try await modes(transfer, source)
+                let (partFileModes, fileMode) = try await modes(transfer, source)
                 let plain = fixture.server.appending(path: "plain")
                 try Data().write(to: plain)
                 let usual = try #require(try attributes(plain.path).mode)
                 // The part file gets its final mode shortly before it is renamed.
-                #expect(part.subtracting([mode & usual]).isSubset(of: [0o600]) && !part.isEmpty, "\(part)")
-                #expect(file == mode & usual, "\(String(file ?? 0, radix: 8))")
+                #expect(partFileModes.subtracting([mode & usual]).isSubset(of: [0o600]) && !partFileModes.isEmpty, "\(partFileModes)")
+                #expect(fileMode == mode & usual, "\(String(fileMode ?? 0, radix: 8))")
             }
         }
     }
@@ -110,13 +110,13 @@ import TransferCore
             let transfer = prepared
             try fixture.put(content(size), "a.bin")
             try set(fixture.server.appending(path: "a.bin").path, mode: mode)
-            let part = transfer.destination.partPath.string
+            let partFile = transfer.destination.partPath.string
             let checkpoints = transfer.recorder.reporter
             let seen = Locked<Set<Int>>([])
             let reporter = AttemptReporter(
                 progress: { sent, _ in
                     // The part file gets its final mode after the last byte.
-                    guard sent < Int64(size), let found = try? FileManager.default.attributesOfItem(atPath: part),
+                    guard sent < Int64(size), let found = try? FileManager.default.attributesOfItem(atPath: partFile),
                         let mode = found[.posixPermissions] as? Int
                     else { return }
                     seen.withLock { _ = $0.insert(mode) }
@@ -124,7 +124,7 @@ import TransferCore
             try await fixture.cut(afterBytes: 1_000_000)
             let error = await transfer.failure { try await transfer.download(reporting: reporter) }
             #expect(error?.code == .connectionLost)
-            #expect(try attributes(part).mode == 0o600)
+            #expect(try attributes(partFile).mode == 0o600)
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
             _ = try await transfer.download(from: checkpoint, reporting: reporter)
             #expect(seen.withLock { $0 } == [0o600])
@@ -171,7 +171,7 @@ import TransferCore
         }
     }
 
-    /// The source is the queue's copy of a file, whose own permissions are irrelevant. The uploaded file gets those of the original.
+    /// The source is the queue's copy of a file. The uploaded file gets the permissions of the original, not of the copy.
     @Test(arguments: [0o600, 0o640, 0o444, 0o777], [true, false])
     func copiesGetPermissionsOfOriginal(mode: Int, keepsModes: Bool) async throws {
         try await ProcessFixture.with { fixture in

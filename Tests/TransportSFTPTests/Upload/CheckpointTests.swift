@@ -29,10 +29,11 @@ struct CheckpointTests {
         #expect(transfer.stored == content(Self.size) && transfer.fixture.names == ["a.bin"])
     }
 
-    /// Runs an upload until the server has received at least a million bytes, and then interrupts it.
+    /// Runs an upload until the server has received at least a million bytes, and then interrupts the upload.
     ///
+    /// - Parameter act: Interrupts the upload.
     /// - Returns: The number of bytes that the server received.
-    private func interrupt(_ transfer: TestTransfer, _ source: UploadSource, by: (Task<Void, any Error>) -> Void) async throws -> Int {
+    private func interrupt(_ transfer: TestTransfer, _ source: UploadSource, by act: (Task<Void, any Error>) -> Void) async throws -> Int {
         let granted = Locked(0)
         let isInterrupted = Locked(false)
         let checkpoints = transfer.recorder.reporter
@@ -46,12 +47,12 @@ struct CheckpointTests {
                 }
             })
         let upload = Task { _ = try await transfer.upload(source, reporting: reporter) }
-        while granted.withLock({ $0 }) < 1_000_000 || transfer.part?.count != granted.withLock({ $0 }) { await Task.yield() }
+        while granted.withLock({ $0 }) < 1_000_000 || transfer.storedPartFile?.count != granted.withLock({ $0 }) { await Task.yield() }
         let count = granted.withLock { $0 }
         // When this request completes, all earlier requests have completed.
         _ = try await (transfer.fixture.transport as? SFTPTransport)?.check(
             transfer.fixture.endpoint, credentials: transfer.fixture.credentials)
-        by(upload)
+        act(upload)
         isInterrupted.withLock { $0 = true }
         await #expect(throws: (any Error).self) { try await upload.value }
         return count
@@ -94,7 +95,7 @@ struct CheckpointTests {
             #expect(position == Int64(count) && checkpoint.confirmed <= position)
             try await resume(transfer, source, from: checkpoint, at: Int64(count))
             // The first new checkpoint excludes these bytes, in case the result of the sync remains unknown. The second checkpoint confirms
-            // them.
+            // these bytes.
             let checkpoints = transfer.recorder.checkpoints
             let first = try #require(checkpoints.firstIndex(of: checkpoint)) + 1
             #expect(checkpoints[first...].prefix(2).map(\.confirmed) == [checkpoint.confirmed, Int64(count)])
@@ -116,12 +117,12 @@ struct CheckpointTests {
             let (count, checkpoint) = try await breakConnection(transfer, source)
             // On a slow machine, the transport may already have saved a regular checkpoint.
             guard checkpoint.confirmed < count else { return }
-            var part = try #require(transfer.part)
+            var partFile = try #require(transfer.storedPartFile)
             switch loss {
-            case .size: part = part.prefix(count - 1)
-            case .content: part[part.startIndex + count - 1] ^= 1
+            case .size: partFile = partFile.prefix(count - 1)
+            case .content: partFile[partFile.startIndex + count - 1] ^= 1
             }
-            try part.write(to: fixture.server.appending(path: ".tq-t-1.part"))
+            try partFile.write(to: fixture.server.appending(path: ".tq-t-1.part"))
             try await resume(transfer, source, from: checkpoint, at: checkpoint.confirmed)
         }
     }
@@ -182,9 +183,9 @@ struct CheckpointTests {
             _ = try await interrupt(transfer, source) { $0.cancel() }
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
             try #require(checkpoint.confirmed > 600_000)
-            var part = try #require(transfer.part)
-            part[part.startIndex + 600_000] ^= 1
-            try part.write(to: fixture.server.appending(path: ".tq-t-1.part"))
+            var partFile = try #require(transfer.storedPartFile)
+            partFile[partFile.startIndex + 600_000] ^= 1
+            try partFile.write(to: fixture.server.appending(path: ".tq-t-1.part"))
             if server == .cannotSync {
                 let failure = await transfer.failure { try await transfer.upload(source, from: checkpoint) }
                 #expect(failure?.failureClass == .resumeLost, "\(failure?.description ?? "")")

@@ -9,7 +9,7 @@ import TransportSFTP
 
 /// Uploads to a server whose disk needs more time for a sync than the connections last.
 struct InterruptedSyncTests {
-    /// A server with one file. A connection breaks during the sync of too many bytes, and after a number of written bytes.
+    /// A server with one file. A connection breaks during a sync of more than `syncLimit` bytes, and after `writeLimit` written bytes.
     fileprivate final class SlowDiskServer: SFTPConnector {
         private struct State {
             var content: [UInt8] = []
@@ -186,7 +186,7 @@ struct InterruptedSyncTests {
         return longest
     }
 
-    /// The disk can sync a few bytes in time. Each byte is synced, although the disk loses the bytes of interrupted syncs.
+    /// The disk can sync a few bytes in time. The upload still syncs each byte, although the disk loses the bytes of interrupted syncs.
     @Test(arguments: [Int.max, 3 << 20]) func syncsFewerBytesAtATime(writeLimit: Int) async throws {
         let server = SlowDiskServer(syncLimit: 1 << 20, writeLimit: writeLimit, losesBytes: true)
         let (receipt, confirmed) = try await upload(9 << 20, to: server)
@@ -194,7 +194,7 @@ struct InterruptedSyncTests {
         #expect(longestStandstill(confirmed) < 8, "\(confirmed)")
     }
 
-    /// Each sync takes longer than the connection lasts, even a sync of few bytes. The server then counts as one that can't sync.
+    /// Each sync takes longer than the connection lasts, even a sync of few bytes. The transport then treats the server as one that can't sync.
     @Test(arguments: [Int.max, 3 << 20]) func completesWithoutSyncs(writeLimit: Int) async throws {
         let server = SlowDiskServer(syncLimit: -1, writeLimit: writeLimit)
         let (receipt, confirmed) = try await upload(8 << 20, to: server)
@@ -211,7 +211,7 @@ extension InterruptedSyncTests {
         #expect(receipt.warnings.isEmpty && server.syncs >= 1, "\(receipt.warnings)")
     }
 
-    /// A sync of the complete file was interrupted, and the next one succeeds although the disk lost the bytes of the first one.
+    /// A sync of the complete file was interrupted. The next sync succeeds, although the disk lost the bytes of the interrupted sync.
     @Test func warnsAfterInterruptedSyncOfCompleteFile() async throws {
         let server = SlowDiskServer(syncLimit: -1, interruptionsBeforeFailure: 4, failsOnce: false)
         let (receipt, _) = try await upload(8 << 20, to: server)
@@ -220,7 +220,7 @@ extension InterruptedSyncTests {
 }
 
 extension ScriptedPeer.ReceivedRequest {
-    /// The new size in a request to change the attributes of an open file; nil if it keeps the size.
+    /// The new size in a request to change the attributes of an open file; nil if the request does not change the size.
     fileprivate var newSize: Int? {
         let number = { (start: Int) in body.dropFirst(start).prefix(4).reduce(0) { $0 << 8 | Int($1) } }
         return number(8) & 1 == 0 ? nil : number(12) << 32 | number(16)

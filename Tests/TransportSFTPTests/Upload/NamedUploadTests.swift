@@ -82,7 +82,7 @@ import TransportSFTP
         }
     }
 
-    /// Policies other than `always` depend on the existing file. An incomplete file would count as newer or identical.
+    /// Policies other than `always` depend on the existing file. An incomplete file with the final name could seem newer or identical.
     @Test(arguments: OverwritePolicy.allCases.filter { $0 != .always }) func policiesOtherThanAlwaysUsePartFiles(policy: OverwritePolicy)
         async throws
     {

@@ -52,8 +52,8 @@ struct RangeTests {
             let receipt = try await uploadDespiteHangingConnection(transfer, transfer.source(Self.large)) {
                 [recorder = transfer.recorder] _ in
                 while fixture.connector.servers.count < 4, !recorder.isFinished { await Task.yield() }
-                // Waits until all bytes are sent, except the bytes in flight on the first connection and the rest of its range. That rest
-                // is too small to split.
+                // Waits until all bytes are sent, except the bytes in flight on the first connection and the remainder of its range. The
+                // remainder is too small to split.
                 while recorder.sent.last ?? 0 < Self.large.count - 7_000_000, !recorder.isFinished { await Task.yield() }
             }
             #expect(receipt.bytes == Self.large.count && transfer.stored == Self.large)
@@ -78,9 +78,9 @@ struct RangeTests {
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
             let saved = try #require(try positions(checkpoint))
             #expect(saved.count > 1 && saved.reduce(0) { $0 + $1.confirmed - $1.start } == checkpoint.confirmed)
-            let again = Recorder()
-            _ = try await transfer.upload(source, from: checkpoint, reporting: again.reporter)
-            #expect(again.sent.first == checkpoint.confirmed)
+            let second = Recorder()
+            _ = try await transfer.upload(source, from: checkpoint, reporting: second.reporter)
+            #expect(second.sent.first == checkpoint.confirmed)
             #expect(transfer.stored == Self.large && fixture.names == ["a.bin"])
         }
     }
@@ -125,8 +125,9 @@ struct RangeTests {
     /// which bytes a resumed upload sends.
     ///
     /// - Parameter confirmed: The number of confirmed bytes in each range.
-    private func beginUpload(_ transfer: TestTransfer, _ source: UploadSource, confirmed: [Int64], partSize: Int) async throws -> Checkpoint
-    {
+    private func beginUpload(
+        _ transfer: TestTransfer, _ source: UploadSource, confirmed: [Int64], partFileSize: Int
+    ) async throws -> Checkpoint {
         _ = try await transfer.upload(source)
         try FileManager.default.removeItem(at: transfer.fixture.server.appending(path: "a.bin"))
         let first = try #require(transfer.recorder.checkpoints.first)
@@ -135,7 +136,7 @@ struct RangeTests {
             let start = Int64(number) * 100_000
             return ["start": start, "end": start + 100_000, "confirmed": start + bytes]
         }
-        try Data(repeating: 0x55, count: partSize).write(to: transfer.fixture.server.appending(path: ".tq-t-1.part"))
+        try Data(repeating: 0x55, count: partFileSize).write(to: transfer.fixture.server.appending(path: ".tq-t-1.part"))
         return Checkpoint(data: try JSONSerialization.data(withJSONObject: stored), confirmed: confirmed.reduce(0, +))
     }
 
@@ -144,7 +145,7 @@ struct RangeTests {
             var transfer = splitTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let confirmed: [Int64] = [40_000, 0, 100_000, 1]
-            let checkpoint = try await beginUpload(transfer, source, confirmed: confirmed, partSize: 350_000)
+            let checkpoint = try await beginUpload(transfer, source, confirmed: confirmed, partFileSize: 350_000)
             let before = transfer.recorder.sent.count
             transfer.settings["maxConnections"] = "\(connections)"
             _ = try await transfer.upload(source, from: checkpoint)
@@ -162,7 +163,7 @@ struct RangeTests {
         try await ProcessFixture.with { fixture in
             let transfer = splitTransfer(fixture)
             let source = try transfer.source(content(Self.size))
-            let checkpoint = try await beginUpload(transfer, source, confirmed: [100_000, 0, 50_000, 0], partSize: 240_000)
+            let checkpoint = try await beginUpload(transfer, source, confirmed: [100_000, 0, 50_000, 0], partFileSize: 240_000)
             #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
         }
     }
@@ -172,7 +173,7 @@ struct RangeTests {
         try await ProcessFixture.with { fixture in
             let transfer = splitTransfer(fixture)
             let source = try transfer.source(content(Self.size))
-            let checkpoint = try await beginUpload(transfer, source, confirmed: confirmed, partSize: Self.size)
+            let checkpoint = try await beginUpload(transfer, source, confirmed: confirmed, partFileSize: Self.size)
             #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
         }
     }
@@ -191,8 +192,8 @@ struct RangeTests {
 
     /// Content of several blocks, each of which is different.
     private static let large: Data = {
-        let chunk = content(60_000)
-        return (0..<200).reduce(into: Data()) { $0 += Data("\($1)".utf8) + chunk }
+        let filler = content(60_000)
+        return (0..<200).reduce(into: Data()) { $0 += Data("\($1)".utf8) + filler }
     }()
 
     /// Opens two connections, and returns a download that uses both. Without the second open connection, the first one might receive the

@@ -12,9 +12,9 @@ struct SpaceTests {
     /// - Parameters:
     ///   - free: The free space that the server reports, in bytes.
     ///   - extensions: The extensions that the server supports.
-    ///   - refuses: Whether the server rejects writes without stating a reason.
+    ///   - refusesWrites: Whether the server rejects writes without a reason.
     private func upload(
-        _ size: Int, free: Int, extensions: [String], refuses: Bool = false, from checkpoint: Checkpoint? = nil
+        _ size: Int, free: Int, extensions: [String], refusesWrites: Bool = false, from checkpoint: Checkpoint? = nil
     ) async throws -> (requests: [PacketType?], error: TransferError?, checkpoints: [Checkpoint]) {
         let number = ScriptedPeer.number
         let string = { (text: String) in number(text.utf8.count) + Array(text.utf8) }
@@ -32,7 +32,7 @@ struct SpaceTests {
                         [Int(request.id), 0, 4096, 0, 1024, 0, 99, 0, 99, 0, free / 1024].flatMap(number)
                             + [UInt8](repeating: 0, count: 48))
                 ]
-            case .write where refuses: [ScriptedPeer.status(request.id, .failure)]
+            case .write where refusesWrites: [ScriptedPeer.status(request.id, .failure)]
             default: [ScriptedPeer.status(request.id, .ok)]
             }
         }
@@ -59,9 +59,9 @@ struct SpaceTests {
 
     /// OpenSSH reports a full disk only as a generic failure, so the transport queries the free space.
     @Test func distinguishesFullDiskFromOtherFailures() async throws {
-        let full = try await upload(100_000, free: 0, extensions: ["fstatvfs@openssh.com"], refuses: true)
+        let full = try await upload(100_000, free: 0, extensions: ["fstatvfs@openssh.com"], refusesWrites: true)
         #expect(full.error?.failureClass == .remoteFull)
-        let other = try await upload(100_000, free: 1 << 30, extensions: ["fstatvfs@openssh.com"], refuses: true)
+        let other = try await upload(100_000, free: 1 << 30, extensions: ["fstatvfs@openssh.com"], refusesWrites: true)
         #expect(other.error?.failureClass == .transient)
     }
 

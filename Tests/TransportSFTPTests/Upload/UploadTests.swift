@@ -163,7 +163,7 @@ import TransportSFTP
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1_000_000))
             let checkpoint = try await interruptUpload(transfer, source, at: 100_000)
-            #expect((transfer.part?.count ?? 0) > 100_000, "The part file is longer than the checkpoint. The transport truncates it.")
+            #expect((transfer.storedPartFile?.count ?? 0) > 100_000, "The part file must contain unconfirmed bytes.")
             let before = transfer.recorder.sent.count
             _ = try await transfer.upload(source, from: checkpoint)
             #expect(transfer.recorder.sent.dropFirst(before).first == 100_000)
@@ -221,7 +221,7 @@ import TransportSFTP
         }
     }
 
-    /// A server without atomic renames removes the existing file only if this file may be the reason why the rename fails.
+    /// If a server has no atomic renames, the transport removes the existing file only if this file may be the reason why the rename fails.
     @Test(arguments: [Status.Code.failure, .fileExists, .permissionDenied, .noSpace, .quotaExceeded, .unsupported, .invalidName])
     func keepsExistingFileIfRenameIsImpossible(code: Status.Code) async throws {
         let peer = ScriptedPeer { request in
@@ -243,7 +243,7 @@ import TransportSFTP
             let checkpoint = try await interruptUpload(transfer, transfer.source(content(1_000_000)), at: 0)
             #expect(fixture.names == [".tq-t-1.part"])
             let transport = try #require(fixture.transport as? SFTPTransport)
-            // A missing file counts as removed.
+            // The second call finds no file, and succeeds.
             for _ in 0..<2 { try await transport.discard(checkpoint, at: fixture.endpoint, credentials: fixture.credentials) }
             #expect(fixture.names.isEmpty)
         }

@@ -21,7 +21,7 @@ import TransportTUS
         proxy.stop()
     }
 
-    /// For http, the proxy responds in place of the server. For https, it responds before the client reaches the server.
+    /// For http, the proxy responds in place of the server. For https, the proxy responds before the client reaches the server.
     @Test(arguments: ["http", "https"]) func errorNamesProxyThatRequiresCredentials(scheme: String) async throws {
         let proxy = try ScriptedServer { _, _ in [.answer(407, ["Proxy-Authenticate": "Basic realm=\"x\""], body: "no"), .close] }
         var upload = try TestUpload(size: 10, answers: [])
@@ -32,7 +32,8 @@ import TransportTUS
         #expect(error.message.contains("The proxy \(proxy.url("")) "))
         #expect(
             error.message.contains(
-                "requires credentials for requests to \(scheme)://host.invalid, or rejected the credentials that it received."))
+                "requires credentials for requests to \(scheme)://host.invalid, or rejected the credentials that it received. "
+                    + "Check proxyUser and the proxy's password, or the proxy environment variables."))
         #expect(proxy.requests.first?.method == (scheme == "http" ? "OPTIONS" : "CONNECT"))
         await upload.end()
         proxy.stop()

@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Uploads that are created at another URL than the endpoint's address.
+/// Uploads that are created at a URL other than the endpoint's address.
 @Suite struct CreationURLTests {
     private static let script: ServerScript = { location in
         { request, _ in

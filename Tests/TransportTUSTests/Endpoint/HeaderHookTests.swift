@@ -54,7 +54,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// If HEAD is rejected, the client renews the token. If HEAD is rejected again with status 403, the upload counts as lost.
+    /// If HEAD is rejected, the client renews the token. If HEAD is rejected again with status 403, the client considers the upload lost.
     @Test func repeatsRejectedHEAD() async throws {
         let tokens = Tokens()
         let renewed = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 1, status: 403))

@@ -29,7 +29,7 @@ import TransportTUS
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "HEAD", "PATCH"])
         #expect(tokens.requests.map(\.method) == ["OPTIONS"])
         #expect(upload.requests.allSatisfy { $0.headers["authorization"] == "Bearer token-0" })
-        // The hook is called again for another file. The server's features are known, so the transport sends no other `OPTIONS`.
+        // The hook is called again for another file. The server's features are known, so the transport sends no second `OPTIONS`.
         let other = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])
         var second = other
         second.item = 4

@@ -4,17 +4,17 @@ import Testing
 
 /// Several tasks that await the same result, such as the response to `OPTIONS`.
 @Suite(.timeLimit(.minutes(10))) struct SingleFlightTests {
-    /// The tasks and the test run on the main actor. When the test receives a task's report, that task is therefore already suspended in
-    /// `value(for:)`.
+    /// The tasks and the test run on the main actor. When the test receives a task's arrival, the task is therefore already suspended
+    /// in `value(for:)`.
     @MainActor @Test func cancellationAffectsOnlyOneTask() async throws {
         let flight = SingleFlight<String, Int>()
         let (released, release) = AsyncStream.makeStream(of: Void.self)
         let runs = Locked(0)
         let wasCancelled = Locked(false)
-        let (waiting, arrivals) = AsyncStream.makeStream(of: Void.self)
+        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
         let tasks = (0..<3).map { _ in
             Task { @MainActor in
-                arrivals.yield()
+                arrival.yield()
                 return try await flight.value(for: "key") {
                     runs.withLock { $0 += 1 }
                     for await _ in released {}
@@ -24,7 +24,7 @@ import Testing
             }
         }
         var count = 0
-        for await _ in waiting {
+        for await _ in arrivals {
             count += 1
             if count == tasks.count { break }
         }

@@ -19,7 +19,7 @@ import TransportTUS
     }
 
     /// If the app has set the upload's URL, the upload belongs to the app, so the client does not remove the upload.
-    @Test(arguments: [false, true]) func detectsChangeDuringUpload(isGiven: Bool) async throws {
+    @Test(arguments: [false, true]) func detectsChangeDuringUpload(hasURLFromApp: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
         var upload = try TestUpload(size: 10) { request, _ in
             switch request.method {
@@ -29,10 +29,10 @@ import TransportTUS
             default: return [.tus(204)]
             }
         }
-        if isGiven { upload.options.uploadURL = upload.server.url("/elsewhere/7") }
+        if hasURLFromApp { upload.options.uploadURL = upload.server.url("/elsewhere/7") }
         file.withLock { $0 = upload.file }
         #expect(await upload.failure()?.failureClass == .sourceChanged)
-        #expect(upload.methods.contains("DELETE") != isGiven)
+        #expect(upload.methods.contains("DELETE") != hasURLFromApp)
         await upload.end()
     }
 

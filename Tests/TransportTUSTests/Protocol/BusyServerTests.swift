@@ -48,10 +48,10 @@ import TransportTUS
             }
             return [isLast ? Self.busy(429) : .silence]
         }
-        var parallel = upload
-        parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.segmentsPerFile = 3
-        let error = await parallel.failure()
+        var segmented = upload
+        segmented.endpoint.settings["parallelThreshold"] = "1"
+        segmented.options.segmentsPerFile = 3
+        let error = await segmented.failure()
         #expect(error?.retryAfter == .seconds(60))
         #expect(upload.methods.sorted() == (method == "POST" ? [] : ["PATCH", "PATCH", "PATCH"]) + ["POST", "POST", "POST"])
         await upload.end()
@@ -81,8 +81,8 @@ import TransportTUS
             default: [.created]
             }
         }
-        let part = "{\"url\": \"\(upload.server.url("/files/1"))\"}"
-        let checkpoint = Checkpoint(data: Data("{\"partSize\": 10, \"parts\": [\(part)]}".utf8), confirmed: 0)
+        let segment = "{\"url\": \"\(upload.server.url("/files/1"))\"}"
+        let checkpoint = Checkpoint(data: Data("{\"partSize\": 10, \"parts\": [\(segment)]}".utf8), confirmed: 0)
         let error = await upload.failure(from: checkpoint)
         #expect(error?.retryAfter == .seconds(60))
         #expect(upload.methods == ["HEAD", "DELETE"])

@@ -26,8 +26,8 @@ import TransportTUS
         (.answer(204, ["Tus-Resumable": "2.0"]), .permanent, false), (.answer(401), .credentials, false),
         (.answer(302, ["Location": "/login"]), .unreachable, false), (.answer(503), .transient, false),
     ])
-    func rejectsOtherServers(answer: ServerStep, expected: FailureClass, getsMoreRequests: Bool) async throws {
-        let upload = try TestUpload(size: 1, options: [answer]) { _, _ in [.answer(404)] }
+    func rejectsOtherServers(response: ServerStep, expected: FailureClass, getsMoreRequests: Bool) async throws {
+        let upload = try TestUpload(size: 1, options: [response]) { _, _ in [.answer(404)] }
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         }
@@ -39,9 +39,9 @@ import TransportTUS
     /// Uploads to a server without a feature list work, because they do not need the response to OPTIONS. The report lists no features for
     /// such a server.
     @Test(arguments: [200, 204, 400, 403, 404, 405, 410, 501], [404, 403, 410, 400, 500]) func acceptsServerWithoutFeatureList(
-        status: Int, answer: Int
+        status: Int, headStatus: Int
     ) async throws {
-        let upload = try TestUpload(size: 1, options: [.answer(status)]) { _, _ in [.tus(answer)] }
+        let upload = try TestUpload(size: 1, options: [.answer(status)]) { _, _ in [.tus(headStatus)] }
         let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         #expect(report.version == "1.0.0")
         #expect(report.features.isEmpty && report.maximumSize == nil)
@@ -89,18 +89,18 @@ import TransportTUS
     }
 
     struct Refusal: Sendable, CustomTestStringConvertible {
-        let answer: ServerStep
+        let response: ServerStep
         let failureClass: FailureClass
         let code: TransferError.Code
         let testDescription: String
 
         init(_ status: Int, _ failureClass: FailureClass, _ code: TransferError.Code) {
-            answer = .tus(status, ["Tus-Version": "3"])
+            response = .tus(status, ["Tus-Version": "3"])
             (self.failureClass, self.code, testDescription) = (failureClass, code, "\(status)")
         }
 
-        init(_ name: String, _ answer: ServerStep) {
-            self.answer = answer
+        init(_ name: String, _ response: ServerStep) {
+            self.response = response
             (failureClass, code, testDescription) = (.unreachable, .notThisProtocol, name)
         }
     }
@@ -121,7 +121,7 @@ import TransportTUS
         + [502, 503, 504].map { Refusal($0, .transient, .serverUnavailable) }
 
     @Test(arguments: refusals) func reportsFailedRemoval(_ refusal: Refusal) async throws {
-        let upload = try TestUpload(size: 1, answers: [[refusal.answer]])
+        let upload = try TestUpload(size: 1, answers: [[refusal.response]])
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         }

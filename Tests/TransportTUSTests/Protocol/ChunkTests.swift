@@ -82,7 +82,7 @@ import TransportTUS
         try transport.validate(options, for: .download, at: endpoint)
     }
 
-    @Test func sendsSmallerRequestsToLimitedProxy() async throws {
+    @Test func sendsSmallerRequestsAfter413() async throws {
         let size = 3_000_000
         let upload = try TestUpload(size: size, Self.storing(limit: 800_000))
         _ = try await upload.run()
@@ -100,7 +100,7 @@ import TransportTUS
         let storing = Self.storing()
         let upload = try TestUpload(size: size) { request, number in
             guard request.method == "PATCH", request.contentLength > size / 2 else { return storing(request, number) }
-            // If no byte had arrived, the upload would not end with the `GET` that compares the size.
+            // `.read(1)`: the byte may be stored but not counted, so the client checks the size with a `GET` at the end.
             return request.headers["expect"] == nil ? [.read(1), .reset] : [.answer(413, ["Connection": "close"]), .close]
         }
         _ = try await upload.run()

@@ -40,13 +40,13 @@ import TransportTUS
 
     /// An upload to a server that uses the other dialect and offers the given extensions.
     private func upload(
-        offers: String, features: [String: String] = [:], verifies: Bool = false, parallel: Int = 1,
+        offers: String, features: [String: String] = [:], verifies: Bool = false, segments: Int = 1,
         _ script: @escaping ScriptedServer.Script
     ) throws -> (TestUpload, TUSTransport) {
         let words = features.merging(["Other-Versions": "6,7", "Other-Extensions": offers]) { given, _ in given }
         var upload = try TestUpload(size: 10, options: [Self.answer(204, words)], trial: [Self.answer(499)], script)
         if verifies { upload.options.verification = .checksum }
-        upload.options.segmentsPerFile = parallel
+        upload.options.segmentsPerFile = segments
         upload.endpoint.settings["parallelThreshold"] = "1"
         upload.endpoint.settings["dialect"] = "tus"
         return (upload, TUSTransport(dialect: Self.other, now: { .now }))
@@ -71,7 +71,7 @@ import TransportTUS
 
     @Test func testDialectReplacesEachTerm() {
         for (tus, other) in zip(Mirror(reflecting: Dialect.tus).children, Mirror(reflecting: Self.other).children) {
-            // tus has no terms of the IETF's protocol *Resumable Uploads for HTTP*.
+            // tus has no terms of the IETF protocol *Resumable Uploads for HTTP*.
             if tus.label != "ietf" { #expect("\(tus.value)" != "\(other.value)", "\(tus.label ?? "")") }
         }
     }
@@ -128,7 +128,7 @@ import TransportTUS
     }
 
     @Test func concatenatesSegments() async throws {
-        let (upload, transport) = try upload(offers: "concatenation", parallel: 2) { request, number in
+        let (upload, transport) = try upload(offers: "concatenation", segments: 2) { request, number in
             switch request.method {
             case "POST": [Self.answer(201, ["Location": "/files/\(number)"])]
             case "DELETE": [Self.answer(204)]
@@ -169,9 +169,9 @@ import TransportTUS
             ("7", ["Other-Versions": "8,9"], "supports tus 8,9; this transport supports 7"),
             ("7", [:], "supports tus 7, but rejects the request with 412"),
         ])
-    func rejectsOtherVersions(offered: String, answered: [String: String], message: String) async throws {
+    func rejectsOtherVersions(offered: String, responseHeaders: [String: String], message: String) async throws {
         let (upload, transport) = try upload(offers: "creation", features: ["Other-Versions": offered]) { _, _ in
-            [.answer(412, answered)]
+            [.answer(412, responseHeaders)]
         }
         let error = await #expect(throws: TransferError.self) { try await upload.run(by: transport) }
         #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")

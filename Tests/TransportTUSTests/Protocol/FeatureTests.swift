@@ -81,8 +81,8 @@ import TransportTUS
     }
 
     @Test func reportsOtherVersionBeforeCreation() async throws {
-        for answer in [ServerStep.answer(204, ["Tus-Version": "0.2.2,2.0.0"]), .answer(412, ["Tus-Version": "0.2.2,2.0.0"])] {
-            let upload = try TestUpload(size: 10, options: [answer], Self.upload)
+        for response in [ServerStep.answer(204, ["Tus-Version": "0.2.2,2.0.0"]), .answer(412, ["Tus-Version": "0.2.2,2.0.0"])] {
+            let upload = try TestUpload(size: 10, options: [response], Self.upload)
             let error = await upload.failure()
             #expect(error?.failureClass == .permanent)
             #expect(error?.code == .unsupportedVersion)

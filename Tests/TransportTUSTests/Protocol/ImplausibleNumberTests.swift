@@ -19,8 +19,8 @@ import TransportTUS
     }
 
     @Test(arguments: numbers) func rejectsImplausibleOffsetOrLengthOfFile(number: Int64) async throws {
-        for answer in [ServerStep.offset(Int(number)), .offset(0, of: Int(number)), .offset(Int(number), of: Int(number))] {
-            let upload = try TestUpload(size: 10, answers: [[answer]])
+        for response in [ServerStep.offset(Int(number)), .offset(0, of: Int(number)), .offset(Int(number), of: Int(number))] {
+            let upload = try TestUpload(size: 10, answers: [[response]])
             #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .resumeLost)
             await upload.end()
         }

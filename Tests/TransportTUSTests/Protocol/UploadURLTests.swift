@@ -52,8 +52,8 @@ import TransportTUS
     /// must not remove it.
     @Test func lateRemovalKeepsUploadOfApp() async throws {
         var upload = try TestUpload(size: 10) { request, number in
-            let answers: [ServerStep] = [.offset(0), .accepted(4), .tus(503), .offset(4), .accepted(10)]
-            return [request.method == "DELETE" ? .tus(204) : answers[number]]
+            let responses: [ServerStep] = [.offset(0), .accepted(4), .tus(503), .offset(4), .accepted(10)]
+            return [request.method == "DELETE" ? .tus(204) : responses[number]]
         }
         upload.options.uploadURL = upload.server.url("/elsewhere/7")
         #expect(await upload.failure()?.failureClass == .transient)

@@ -2,7 +2,7 @@ import CurlEngine
 import Testing
 import TransportTUS
 
-/// The values of ``Dialect`` that describe the versions of the IETF's protocol *Resumable Uploads for HTTP*.
+/// The values of ``Dialect`` that describe the versions of the IETF protocol *Resumable Uploads for HTTP*.
 @Suite struct DialectTableTests {
     private func terms(_ version: String) throws -> IETFTerms {
         try #require(Dialect.ietfVersions.first { $0.version == version }?.ietf)
@@ -59,7 +59,7 @@ import TransportTUS
     ])
     func ignoresUnknownLimits(member: String) {
         let limits = UploadLimits("\(member), max-size=10", ageKey: "max-age")
-        #expect(limits?.maximumSize == 10, "the last value counts")
+        #expect(limits?.maximumSize == 10, "the last value applies")
     }
 
     /// A known limit of another type invalidates all limits, and so does a text that is not a dictionary.

@@ -14,7 +14,7 @@ import TransportTUS
     ///
     /// - Parameters:
     ///   - options: Returns the response to an `OPTIONS` request with the given version; the version is nil if the request has none.
-    ///   - script: Returns the responses to all other requests, which are counted from 0.
+    ///   - script: Returns the responses to all other requests, numbered from 0.
     private func upload(
         dialect: String, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
         options: @escaping @Sendable (String?) -> [ServerStep], _ script: @escaping ScriptedServer.Script
@@ -189,20 +189,20 @@ import TransportTUS
     }
 
     /// The server's software is replaced while the transport still remembers the earlier version. New uploads use the new version.
-    @Test(arguments: [true, false]) func findsVersionOfUpdatedServer(names: Bool) async throws {
+    @Test(arguments: [true, false]) func findsVersionOfUpdatedServer(namesVersion: Bool) async throws {
         let current = Locked("6")
         let (server, upload) = try upload(dialect: "ietf") { version in
             [.answer(version == "6" ? 204 : 400, ["Upload-Draft-Interop-Version": "6"])]
         } _: { request, _ in
             let version = current.withLock { $0 }
             if request.headers["upload-draft-interop-version"] == version { return Self.done }
-            return [.answer(names ? 400 : 412, names ? ["Upload-Draft-Interop-Version": version] : [:])]
+            return [.answer(namesVersion ? 400 : 412, namesVersion ? ["Upload-Draft-Interop-Version": version] : [:])]
         }
         _ = try await upload.run()
         current.withLock { $0 = "8" }
         _ = try await upload.run()
         _ = try await upload.run()
-        let tried = names ? ["POST 8"] : ["POST 10", "POST 9", "POST 8"]
+        let tried = namesVersion ? ["POST 8"] : ["POST 10", "POST 9", "POST 8"]
         #expect(summary(server) == ["OPTIONS 10", "OPTIONS 6", "POST 6", "POST 6"] + tried + ["POST 8"])
         await end(server, upload)
     }

@@ -5,10 +5,10 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// tus servers that were replaced by a server of the IETF's protocol *Resumable Uploads for HTTP* at the same address, and the reverse. Unfinished
+/// tus servers that were replaced by a server of the IETF protocol *Resumable Uploads for HTTP* at the same address, and the reverse. Unfinished
 /// uploads restart, and new uploads use the new protocol.
 @Suite struct ProtocolChangeTests {
-    /// A server whose protocol the test changes: `tus`, or a version of the IETF's protocol.
+    /// A server whose protocol the test changes: `tus`, or a version of the IETF protocol.
     private final class Server: Sendable {
         let current: Locked<String>
         /// The offset in the tus server's response to `HEAD` without a version, which tusd accepts; nil if the server rejects such requests.
@@ -162,7 +162,7 @@ import TransportTUS
         await end(scripted, upload)
     }
 
-    /// The old server may have completed the upload, unless the new one shows a part of it. A restart could store the file a second time.
+    /// The old server may have completed the upload, unless the new server reports only part of it. A restart could store the file a second time.
     @Test(arguments: [nil, 4, 10]) func reportsUnknownOutcome(lenientOffset: Int?) async throws {
         let server = Server("tus", lenientOffset: lenientOffset)
         let (scripted, upload) = try open(server, dialect: "auto")

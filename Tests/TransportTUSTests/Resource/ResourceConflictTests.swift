@@ -34,8 +34,8 @@ import TransportTUS
         return upload
     }
 
-    private func check(_ upload: TestUpload, asks: Bool) async {
-        #expect(upload.methods == ["POST", "PATCH"] + (asks ? ["HEAD"] : []) + ["PATCH"])
+    private func check(_ upload: TestUpload, requestsOffset: Bool) async {
+        #expect(upload.methods == ["POST", "PATCH"] + (requestsOffset ? ["HEAD"] : []) + ["PATCH"])
         #expect(upload.requests.last?.headers["upload-offset"] == "20" && upload.requests.last?.contentLength == 80)
         await upload.end()
     }
@@ -45,7 +45,7 @@ import TransportTUS
         arguments: ["8", "9", "10"], [["20", problem], ["20", ""], ["", problem]])
     func resolvesConflict(version: String, response: [String]) async throws {
         let upload = try await upload(version, header: response[0].isEmpty ? nil : response[0], body: response[1])
-        await check(upload, asks: version == "8")
+        await check(upload, requestsOffset: version == "8")
     }
 
     /// The media type may have parameters, and is not case-sensitive. The type may be a relative URL, and JSON may escape its slashes.
@@ -55,10 +55,10 @@ import TransportTUS
         ("application/problem+json", problem.replacing("/", with: "\\/")),
     ])
     func acceptsOtherSpellings(mediaType: String, body: String) async throws {
-        await check(try await upload("10", header: nil, body: body, mediaType: mediaType), asks: false)
+        await check(try await upload("10", header: nil, body: body, mediaType: mediaType), requestsOffset: false)
     }
 
-    /// The client asks for the offset if the response does not contain a valid one, or contains two different ones.
+    /// The client requests the offset if the response does not contain a valid one, or contains two different ones.
     @Test(
         arguments: [
             (nil, ""), (nil, "[]"), (nil, "{\"expected-offset\": 20}"), (nil, document("20", type: "about:blank")),
@@ -68,12 +68,12 @@ import TransportTUS
             (nil, String(repeating: "[", count: 60_000)), (nil, String(repeating: " ", count: 65_536) + problem),
             ("10", problem), ("x", document("0")),
         ] as [(String?, String)])
-    func asksForOffsetIfResponseHasNone(header: String?, body: String) async throws {
-        await check(try await upload("10", header: header, body: body), asks: true)
+    func requestsOffsetIfResponseHasNone(header: String?, body: String) async throws {
+        await check(try await upload("10", header: header, body: body), requestsOffset: true)
     }
 
     @Test func ignoresDocumentOfOtherMediaType() async throws {
-        await check(try await upload("10", header: nil, body: Self.problem, mediaType: "application/json"), asks: true)
+        await check(try await upload("10", header: nil, body: Self.problem, mediaType: "application/json"), requestsOffset: true)
     }
 
     /// An offset beyond the end of the file is implausible, although it is a valid number.

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each byte of requests and responses of the IETF's protocol *Resumable Uploads for HTTP*. No byte is lost, and no file
+/// Connections that break at each byte of requests and responses of the IETF protocol *Resumable Uploads for HTTP*. No byte is lost, and no file
 /// arrives twice.
 @Suite struct ResourceCutTests {
     private static let size = 100
@@ -12,7 +12,7 @@ import TransportTUS
     /// Runs attempts until one succeeds.
     ///
     /// - Returns: The number of attempts; nil if the outcome is unknown.
-    private func complete(_ upload: TestUpload, _ place: String) async throws -> Int? {
+    private func complete(_ upload: TestUpload, _ context: String) async throws -> Int? {
         for attempt in 1...5 {
             do {
                 _ = try await upload.run(from: upload.recorder.checkpoints.last)
@@ -20,52 +20,52 @@ import TransportTUS
             } catch let error as TransferError where error.code == .outcomeUnknown {
                 return nil
             } catch let error as TransferError {
-                #expect(error.failureClass == .transient, "\(place): \(error)")
+                #expect(error.failureClass == .transient, "\(context): \(error)")
             }
         }
         return 0
     }
 
-    /// libcurl reads the whole content of a small file in one read, so the client must assume that the upload may be complete. The server's state
-    /// shows that it is not.
+    /// libcurl reads the whole content of a small file in one read, so the client must assume that the upload may be complete. The server's
+    /// state shows that the upload is incomplete.
     @Test(arguments: ["3", "6", "8", "10"]) func recoversFromTruncatedContent(version: String) async throws {
         for position in 0...Self.size {
-            let place = "version \(version), POST after \(position) bytes of content"
+            let context = "version \(version), POST after \(position) bytes of content"
             let server = ResourceServer(version: version, "POST", .content(position))
             let upload = try TestUpload.resource(size: Self.size, version: version) { request, _ in server.steps(request) }
-            #expect(try await complete(upload, place) == 2, "\(place)")
-            #expect(upload.methods == ["POST", "HEAD", "PATCH"], "\(place)")
+            #expect(try await complete(upload, context) == 2, "\(context)")
+            #expect(upload.methods == ["POST", "HEAD", "PATCH"], "\(context)")
             let content = TemporaryFile.content(size: Self.size)
-            #expect(upload.requests.map(\.body) == [Array(content[..<position]), [], Array(content[position...])], "\(place)")
+            #expect(upload.requests.map(\.body) == [Array(content[..<position]), [], Array(content[position...])], "\(context)")
             await upload.end()
         }
     }
 
     @Test(arguments: ["3", "6", "8", "10"]) func recoversFromTruncatedContentOfPATCH(version: String) async throws {
         for position in 0...Self.size {
-            let place = "version \(version), PATCH after \(position) bytes of content"
+            let context = "version \(version), PATCH after \(position) bytes of content"
             let server = ResourceServer(version: version, "PATCH", .content(position))
             var upload = try TestUpload.resource(size: Self.size, version: version) { request, _ in server.steps(request) }
             upload.options.creation = .separate
-            _ = try #require(await complete(upload, place), "\(place)")
+            _ = try #require(await complete(upload, context), "\(context)")
             let patches = upload.requests.filter { $0.method == "PATCH" }
-            #expect(patches.count == 2 && upload.requests.count { $0.method == "POST" } == 1, "\(place)")
-            #expect(patches.last?.headers["upload-offset"] == "\(position)", "\(place)")
-            #expect(server.state.withLock { $0.isComplete && $0.stored == Self.size }, "\(place)")
+            #expect(patches.count == 2 && upload.requests.count { $0.method == "POST" } == 1, "\(context)")
+            #expect(patches.last?.headers["upload-offset"] == "\(position)", "\(context)")
+            #expect(server.state.withLock { $0.isComplete && $0.stored == Self.size }, "\(context)")
             await upload.end()
         }
     }
 
-    /// The server has the whole file. The client asks for the state of the upload, and sends nothing again.
+    /// The server has the whole file. The client requests the state of the upload, and re-sends nothing.
     @Test(arguments: ["3", "6", "8", "10"]) func recoversFromTruncatedFinalResponse(version: String) async throws {
         let whole = ResourceServer(version: version, "", nil).answer(to: "POST", .init(stored: Self.size, isComplete: true))
         for position in 0...whole.utf8.count {
-            let place = "version \(version), response after \(position) bytes of \(whole.utf8.count)"
+            let context = "version \(version), response after \(position) bytes of \(whole.utf8.count)"
             let server = ResourceServer(version: version, "POST", .answer(position))
             let upload = try TestUpload.resource(size: Self.size, version: version) { request, _ in server.steps(request) }
-            let attempts = try #require(await complete(upload, place), "\(place)")
-            #expect(upload.methods == (attempts == 1 ? ["POST"] : ["POST", "HEAD"]), "\(place)")
-            #expect(position < whole.utf8.count || attempts == 1, "\(place)")
+            let attempts = try #require(await complete(upload, context), "\(context)")
+            #expect(upload.methods == (attempts == 1 ? ["POST"] : ["POST", "HEAD"]), "\(context)")
+            #expect(position < whole.utf8.count || attempts == 1, "\(context)")
             await upload.end()
         }
     }
@@ -75,12 +75,12 @@ import TransportTUS
     @Test(arguments: ["3", "6", "8", "10"]) func truncatedInterimResponseLeavesOutcomeUnknown(version: String) async throws {
         let whole = ResourceServer.interim(version)
         for position in 0...whole.utf8.count {
-            let place = "version \(version), interim response after \(position) bytes of \(whole.utf8.count)"
+            let context = "version \(version), interim response after \(position) bytes of \(whole.utf8.count)"
             let server = ResourceServer(version: version, "POST", .interim(position))
             let upload = try TestUpload.resource(size: Self.size, version: version) { request, _ in server.steps(request) }
-            let attempts = try await complete(upload, place)
-            #expect(attempts == (position == whole.utf8.count ? 2 : nil), "\(place)")
-            #expect(upload.requests.count { $0.method == "POST" } == 1, "\(place)")
+            let attempts = try await complete(upload, context)
+            #expect(attempts == (position == whole.utf8.count ? 2 : nil), "\(context)")
+            #expect(upload.requests.count { $0.method == "POST" } == 1, "\(context)")
             await upload.end()
         }
     }

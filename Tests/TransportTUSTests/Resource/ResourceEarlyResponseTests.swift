@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Servers of the IETF's protocol *Resumable Uploads for HTTP* that claim to have the whole file before they can have received it.
+/// Servers of the IETF protocol *Resumable Uploads for HTTP* that claim to have the whole file before they can have received it.
 @Suite struct ResourceEarlyResponseTests {
     private static let size = 20_000_000
 
@@ -15,7 +15,7 @@ import TransportTUS
         ]
     }
 
-    /// The first response comes from the resource that processes the file. The others have no header of the protocol, as from a proxy.
+    /// The first two responses come from the resource that processes the file. The other two have no header of the protocol, like those of a proxy.
     @Test(arguments: [("8", "Upload-Complete: ?1\r\n"), ("10", "Upload-Complete: ?1\r\n"), ("6", ""), ("10", "")])
     func rejectsEarlySuccessOfCreation(version: String, lines: String) async throws {
         let upload = try TestUpload.resource(size: Self.size, version: version, answers: [Self.answer(200, lines)])

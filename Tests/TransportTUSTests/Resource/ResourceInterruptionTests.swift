@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Interrupted uploads with the IETF's protocol *Resumable Uploads for HTTP*.
+/// Interrupted uploads with the IETF protocol *Resumable Uploads for HTTP*.
 @Suite struct ResourceInterruptionTests {
     private struct Saved: Decodable {
         var url: String?
@@ -77,7 +77,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// After a lost response, a missing upload may have been completed and removed, as by swift-nio-extras.
+    /// After a lost response, a missing upload may have been completed: swift-nio-extras, for example, removes complete uploads.
     @Test func reportsUnknownOutcomeOfMissingUpload() async throws {
         let upload = try TestUpload.resource(
             size: 100,

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Limits, digests and streams with the IETF's protocol *Resumable Uploads for HTTP*.
+/// Limits, digests and streams with the IETF protocol *Resumable Uploads for HTTP*.
 @Suite struct ResourceLimitTests {
     private static let done: [ServerStep] = [.answer(200, ["Upload-Complete": "?1"])]
 

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The order of requests for one upload. The client must not ask for the offset while it sends content, because the server may then end the
+/// The order of requests for one upload. The client must not request the offset while it sends content, because the server may then end the
 /// request with the content.
 @Suite(.timeLimit(.minutes(1))) struct ResourceOrderTests {
     private static let size = 300_000
@@ -15,7 +15,7 @@ import TransportTUS
     /// Finds requests that arrive while a request with content is running.
     private final class Monitor: Sendable {
         private let running = Locked(0)
-        private let parallel = Locked<[String]>([])
+        private let overlapping = Locked<[String]>([])
         private let ended = DispatchSemaphore(value: 0)
 
         func begin() { running.withLock { $0 += 1 } }
@@ -25,15 +25,15 @@ import TransportTUS
             ended.signal()
         }
 
-        /// Checks a request without content. If the client has just closed the connection of the running request, the server notices it now. The
-        /// time limit matters only if the client sends both requests in parallel.
+        /// Checks a request without content. If the client has just closed the connection of the running request, the server notices the
+        /// closure now. The time limit matters only if the client sends both requests in parallel.
         func check(_ request: ReceivedRequest) {
             guard running.withLock({ $0 }) > 0, ended.wait(timeout: .now() + .seconds(10)) == .timedOut else { return }
-            parallel.withLock { $0.append(request.method) }
+            overlapping.withLock { $0.append(request.method) }
         }
 
         /// The methods of the requests that arrived while a request with content was running.
-        var violations: [String] { parallel.withLock { $0 } }
+        var violations: [String] { overlapping.withLock { $0 } }
     }
 
     private static func state(_ isComplete: Bool, _ version: String, offset: Int? = nil) -> ServerStep {
@@ -41,8 +41,8 @@ import TransportTUS
         return .raw("HTTP/1.1 \(offset == nil ? 200 : 204) OK\r\n\(ResourceServer.completeness(isComplete, version))\(line)\r\n")
     }
 
-    /// The attempt is cancelled, as by a pause, while a request with content is running. The next attempt begins immediately.
-    @Test(arguments: ["3", "8", "10"], ["POST", "PATCH"]) func asksAfterPause(version: String, method: String) async throws {
+    /// The attempt is cancelled, as for a pause, while a request with content is running. The next attempt begins immediately.
+    @Test(arguments: ["3", "8", "10"], ["POST", "PATCH"]) func requestsOffsetAfterPause(version: String, method: String) async throws {
         let monitor = Monitor()
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let isFirst = Locked(true)
@@ -74,7 +74,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The attempt is cancelled before the server announced an upload, when it has only a part of the content. The next attempt restarts the file.
+    /// The attempt is cancelled before the server announced an upload, when the server has only part of the content. The next attempt
+    /// restarts the file.
     @Test(arguments: ["3", "8", "10"], [size, 3 << 20]) func restartsAfterPauseBeforeAnnouncement(version: String, size: Int) async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         var upload = try TestUpload.resource(size: size, version: version) { request, number in
@@ -103,8 +104,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server rejects the request before it has the whole content. The client ends the request before it asks for the offset.
-    @Test(arguments: ["3", "8", "10"]) func asksAfterEarlyRejection(version: String) async throws {
+    /// The server rejects the request before it has the whole content. The client ends the request before it requests the offset.
+    @Test(arguments: ["3", "8", "10"]) func requestsOffsetAfterEarlyRejection(version: String) async throws {
         let monitor = Monitor()
         var upload = try TestUpload.resource(size: Self.largeSize, version: version) { request, number in
             switch (request.method, number) {
@@ -126,8 +127,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Interim responses report offsets, limits, another URL and another version. None of them makes the client ask for the offset.
-    @Test(arguments: ["3", "8", "10"]) func doesNotAskDuringProgress(version: String) async throws {
+    /// Interim responses report offsets, limits, another URL and another version. None of them makes the client request the offset.
+    @Test(arguments: ["3", "8", "10"]) func doesNotRequestOffsetDuringProgress(version: String) async throws {
         let saved = DispatchSemaphore(value: 0)
         var upload = try TestUpload.resource(size: Self.largeSize, version: version) { request, _ in
             guard request.method == "PATCH" else {

@@ -2,12 +2,12 @@ import Locking
 import ScriptedHTTP
 import TransferCore
 
-/// A server of the IETF's protocol *Resumable Uploads for HTTP* with one upload. The server stores all received bytes, and breaks one connection at
+/// A server of the IETF protocol *Resumable Uploads for HTTP* with one upload. The server stores all received bytes, and breaks one connection at
 /// a chosen byte.
 final class ResourceServer: Sendable {
     /// Where the server breaks the connection.
     enum Cut: Sendable {
-        /// After the given number of bytes of a response, which does not include the interim response.
+        /// After the given number of bytes of a final response, not counting interim responses.
         case answer(Int)
         /// After the given number of bytes of a request's content, which the server stores.
         case content(Int)
@@ -100,7 +100,7 @@ final class ResourceServer: Sendable {
 }
 
 extension TestUpload {
-    /// An upload with the IETF's protocol.
+    /// An upload with the IETF protocol.
     ///
     /// - Parameters:
     ///   - version: The version that the server names in response to `OPTIONS`.
@@ -113,7 +113,7 @@ extension TestUpload {
         return upload
     }
 
-    /// An upload with the IETF's protocol to a server with the given steps for its requests.
+    /// An upload with the IETF protocol to a server with the given steps for its requests.
     static func resource(size: Int, version: String = "8", limits: String? = nil, answers: [[ServerStep]]) throws -> TestUpload {
         try resource(size: size, version: version, limits: limits) { _, number in number < answers.count ? answers[number] : [.silence] }
     }

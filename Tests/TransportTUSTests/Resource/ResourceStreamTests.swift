@@ -68,13 +68,14 @@ import TransportTUS
         await upload.end()
     }
 
-    /// If the response to the last request is lost, the client asks the upload's URL for the digest.
-    @Test func asksForDigestAfterLostResponse() async throws {
+    /// If the response to the last request is lost, the client requests the digest from the upload's URL.
+    @Test func requestsDigestAfterLostResponse() async throws {
         let server = ResourceServer(version: "10", "", nil)
         let upload = try upload(server)
         let isEndKnown = Locked(false)
         let stream = try TestStream(upload.file, total: Self.size, ahead: 30) {
-            // The end becomes known when fewer than 30 bytes are unconfirmed. The next request sends them, so its response is the last one.
+            // The end becomes known when fewer than 30 bytes are unconfirmed. The next request sends these bytes, so its response is the
+            // last one.
             if isEndKnown.withLock({ isEndKnown in
                 defer { isEndKnown = true }
                 return !isEndKnown

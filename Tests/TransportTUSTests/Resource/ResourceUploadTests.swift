@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Uploads with the IETF's protocol *Resumable Uploads for HTTP* in all versions.
+/// Uploads with the IETF protocol *Resumable Uploads for HTTP* in all versions.
 @Suite struct ResourceUploadTests {
     @Test(arguments: ResourceServer.versions) func sendsFileInOneRequest(version: String) async throws {
         let server = ResourceServer(version: version, "", nil)
@@ -104,13 +104,13 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The upload resource responds, because it kept only a part of the content.
+    /// The upload resource responds, because it kept only part of the content.
     @Test(
         arguments: [
             ("8", ["Upload-Complete": "?0", "Upload-Offset": "4", "Location": "/up/1"], false),
             ("8", ["Upload-Complete": "?0", "Location": "/up/1"], true), ("6", ["Upload-Offset": "4", "Location": "/up/1"], false),
         ] as [(String, [String: String], Bool)])
-    func continuesAfterPartialCreation(version: String, headers: [String: String], asks: Bool) async throws {
+    func continuesAfterPartialCreation(version: String, headers: [String: String], requestsOffset: Bool) async throws {
         let upload = try TestUpload.resource(size: 10, version: version) { request, _ in
             switch request.method {
             case "POST": [.answer(201, headers)]
@@ -119,7 +119,7 @@ import TransportTUS
             }
         }
         _ = try await upload.run()
-        #expect(upload.methods == ["POST"] + (asks ? ["HEAD"] : []) + ["PATCH"])
+        #expect(upload.methods == ["POST"] + (requestsOffset ? ["HEAD"] : []) + ["PATCH"])
         #expect(upload.requests.last?.headers["upload-offset"] == "4")
         await upload.end()
     }

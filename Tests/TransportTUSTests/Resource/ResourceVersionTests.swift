@@ -5,17 +5,17 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Stored uploads whose server now speaks another version of the IETF's protocol *Resumable Uploads for HTTP*.
+/// Stored uploads whose server now speaks another version of the IETF protocol *Resumable Uploads for HTTP*.
 @Suite struct ResourceVersionTests {
     private static let size = 10
 
     /// Returns the steps of a server of one version that has 4 bytes of the upload.
     ///
-    /// - Parameter names: Whether rejections name the version.
-    private static func steps(_ request: ReceivedRequest, version: String, names: Bool) -> [ServerStep] {
+    /// - Parameter namesVersion: Whether rejections name the version.
+    private static func steps(_ request: ReceivedRequest, version: String, namesVersion: Bool) -> [ServerStep] {
         let wanted = version == "final" ? nil : version
         guard request.headers["upload-draft-interop-version"] == wanted else {
-            return [.answer(names ? 400 : 412, names ? ["Upload-Draft-Interop-Version": version] : [:])]
+            return [.answer(namesVersion ? 400 : 412, namesVersion ? ["Upload-Draft-Interop-Version": version] : [:])]
         }
         return switch request.method {
         case "HEAD": [.raw("HTTP/1.1 204 No Content\r\n\(ResourceServer.completeness(false, version))Upload-Offset: 4\r\n\r\n")]
@@ -42,8 +42,10 @@ import TransportTUS
             ("6", "8", false, ["10", "9", "8"]), ("10", "3", false, ["9", "8", "6", "5", "3"]),
             ("8", "final", false, ["10", "9", "6", "5", "3", "-"]),
         ] as [(String, String, Bool, [String])])
-    func resumesInVersionOfServer(stored: String, current: String, names: Bool, tried: [String]) async throws {
-        let upload = try TestUpload.resource(size: Self.size) { request, _ in Self.steps(request, version: current, names: names) }
+    func resumesInVersionOfServer(stored: String, current: String, namesVersion: Bool, tried: [String]) async throws {
+        let upload = try TestUpload.resource(size: Self.size) { request, _ in
+            Self.steps(request, version: current, namesVersion: namesVersion)
+        }
         #expect(try await upload.run(from: try checkpoint(stored, upload)).bytes == 10)
         let first = stored == "final" ? "-" : stored
         let last = try #require(tried.last)
@@ -59,18 +61,20 @@ import TransportTUS
     }
 
     /// The software is replaced between `HEAD` and `PATCH`.
-    @Test(arguments: [true, false]) func resumesIfVersionChangesDuringAttempt(names: Bool) async throws {
+    @Test(arguments: [true, false]) func resumesIfVersionChangesDuringAttempt(namesVersion: Bool) async throws {
         let upload = try TestUpload.resource(size: Self.size) { request, number in
-            Self.steps(request, version: number == 0 ? "6" : "8", names: names)
+            Self.steps(request, version: number == 0 ? "6" : "8", namesVersion: namesVersion)
         }
         #expect(try await upload.run(from: try checkpoint("6", upload)).bytes == 10)
-        let retried = names ? ["HEAD 8"] : ["HEAD 6", "HEAD 10", "HEAD 9", "HEAD 8"]
+        let retried = namesVersion ? ["HEAD 8"] : ["HEAD 6", "HEAD 10", "HEAD 9", "HEAD 8"]
         #expect(summary(upload) == ["HEAD 6", "PATCH 6"] + retried + ["PATCH 8"])
         await upload.end()
     }
 
-    @Test(arguments: [true, false]) func removesUploadInVersionOfServer(names: Bool) async throws {
-        let upload = try TestUpload.resource(size: Self.size) { request, _ in Self.steps(request, version: "9", names: names) }
+    @Test(arguments: [true, false]) func removesUploadInVersionOfServer(namesVersion: Bool) async throws {
+        let upload = try TestUpload.resource(size: Self.size) { request, _ in
+            Self.steps(request, version: "9", namesVersion: namesVersion)
+        }
         try await upload.transport.discard(try checkpoint("10", upload), at: upload.endpoint, credentials: upload.credentials)
         #expect(summary(upload) == ["DELETE 10", "DELETE 9"])
         await upload.end()

@@ -10,8 +10,8 @@ final class StreamServer: Sendable {
         var length: Int?
         /// The total number of bytes after which the server breaks one connection. Nil for no break, and after the break.
         var cut: Int?
-        /// If set, the server breaks the connection after the request that contains the length. If true, it stores the length before the
-        /// break. Nil after the break.
+        /// If set, the server breaks the connection after the request that contains the length. If true, the server stores the length
+        /// before the break. Nil after the break.
         var keepsLengthAtCut: Bool?
         /// The number of requests to which the server will respond with a checksum mismatch.
         var mismatches = 0

@@ -57,7 +57,7 @@ struct TestDownload {
     var content: String? { text(".file.part", "file") }
 
     /// The content of the part file, if it exists.
-    var part: String? { text(".file.part") }
+    var partContent: String? { text(".file.part") }
 
     private func text(_ names: String...) -> String? {
         for name in names {

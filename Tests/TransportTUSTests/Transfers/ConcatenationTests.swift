@@ -12,7 +12,7 @@ import TransportTUS
         struct Upload {
             var length: Int
             var content: [UInt8] = []
-            var parts: [String]?
+            var segments: [String]?
         }
 
         struct State {
@@ -51,7 +51,7 @@ import TransportTUS
             let concat = request.headers["upload-concat"] ?? ""
             if concat.hasPrefix("final;") {
                 state.finals.append(concat)
-                state.uploads[path] = Upload(length: -1, parts: concat.dropFirst(6).split(separator: " ").map(String.init))
+                state.uploads[path] = Upload(length: -1, segments: concat.dropFirst(6).split(separator: " ").map(String.init))
             } else {
                 state.uploads[path] = Upload(length: Int(request.headers["upload-length"] ?? "") ?? -1)
             }
@@ -60,9 +60,9 @@ import TransportTUS
 
         private func head(_ path: String, _ state: State) -> ServerStep {
             guard let upload = state.uploads[path] else { return .tus(404) }
-            guard let parts = upload.parts else { return .offset(upload.content.count, of: upload.length) }
-            let found = parts.compactMap { state.uploads[$0] }
-            guard found.count == parts.count else { return .tus(200) }
+            guard let segments = upload.segments else { return .offset(upload.content.count, of: upload.length) }
+            let found = segments.compactMap { state.uploads[$0] }
+            guard found.count == segments.count else { return .tus(200) }
             let isComplete = found.allSatisfy { $0.content.count == $0.length }
             let length = found.map(\.length).reduce(0, +)
             return isComplete ? .offset(length, of: length) : .tus(200, ["Upload-Length": "\(length)"])
@@ -80,27 +80,27 @@ import TransportTUS
     }
 
     private func upload(
-        size: Int = 1000, parallel: Int = 3, offers: String = "creation,creation-with-upload,concatenation", server: Server
+        size: Int = 1000, segmentCount: Int = 3, offers: String = "creation,creation-with-upload,concatenation", server: Server
     ) throws -> TestUpload {
         var upload = try TestUpload(size: size, offers: offers) { request, _ in server.answer(request) }
         upload.endpoint.settings["parallelThreshold"] = "100"
-        upload.options.segmentsPerFile = parallel
+        upload.options.segmentsPerFile = segmentCount
         return upload
     }
 
     /// The content that the server would concatenate.
     private func content(_ upload: TestUpload) throws -> [UInt8] {
         let final = try #require(upload.requests.last { $0.headers["upload-concat"]?.hasPrefix("final;") == true })
-        let parts = try #require(final.headers["upload-concat"]).dropFirst("final;".count).split(separator: " ").map(String.init)
-        return parts.flatMap { part in
-            upload.requests.filter { $0.method == "PATCH" && $0.path == part && $0.body.count == $0.contentLength }.flatMap(\.body)
+        let segments = try #require(final.headers["upload-concat"]).dropFirst("final;".count).split(separator: " ").map(String.init)
+        return segments.flatMap { segment in
+            upload.requests.filter { $0.method == "PATCH" && $0.path == segment && $0.body.count == $0.contentLength }.flatMap(\.body)
         }
     }
 
     @Test(arguments: [(1000, 3, [334, 334, 332]), (1000, 2, [500, 500]), (101, 64, Array(repeating: 2, count: 50) + [1])])
-    func sendsFileAsSegments(size: Int, parallel: Int, lengths: [Int]) async throws {
+    func sendsFileAsSegments(size: Int, segmentCount: Int, lengths: [Int]) async throws {
         let server = Server()
-        let upload = try upload(size: size, parallel: parallel, server: server)
+        let upload = try upload(size: size, segmentCount: segmentCount, server: server)
         let receipt = try await upload.run()
         #expect(receipt.bytes == Int64(size))
         #expect(receipt.warnings.isEmpty)
@@ -139,17 +139,17 @@ import TransportTUS
             }
             return [meet] + server.answer(request)
         }
-        var parallel = upload
-        parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.segmentsPerFile = 3
-        _ = try await parallel.run()
+        var segmented = upload
+        segmented.endpoint.settings["parallelThreshold"] = "1"
+        segmented.options.segmentsPerFile = 3
+        _ = try await segmented.run()
         #expect(upload.server.connectionCount >= 3)
         await upload.end()
     }
 
     @Test(arguments: [(99, 3, "creation,concatenation"), (1000, 1, "creation,concatenation"), (1000, 3, "creation")])
-    func sendsOneUploadWithoutSegments(size: Int, parallel: Int, offers: String) async throws {
-        let upload = try upload(size: size, parallel: parallel, offers: offers, server: Server())
+    func sendsOneUploadWithoutSegments(size: Int, segmentCount: Int, offers: String) async throws {
+        let upload = try upload(size: size, segmentCount: segmentCount, offers: offers, server: Server())
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH"])
         await upload.end()
@@ -289,10 +289,10 @@ import TransportTUS
         let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
             request.method == "PATCH" && request.path != "/files/1" ? [.silence] : server.answer(request)
         }
-        var parallel = upload
-        parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.segmentsPerFile = 3
-        #expect(await parallel.failure()?.failureClass == .permanent)
+        var segmented = upload
+        segmented.endpoint.settings["parallelThreshold"] = "1"
+        segmented.options.segmentsPerFile = 3
+        #expect(await segmented.failure()?.failureClass == .permanent)
         await upload.end()
     }
 
@@ -329,13 +329,13 @@ import TransportTUS
         let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
             request.method == "HEAD" && request.path == "/files/4" && !isDone.withLock { $0 } ? [.tus(200)] : server.answer(request)
         }
-        var parallel = upload
-        parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.segmentsPerFile = 3
-        #expect(await parallel.failure()?.failureClass == .transient)
+        var segmented = upload
+        segmented.endpoint.settings["parallelThreshold"] = "1"
+        segmented.options.segmentsPerFile = 3
+        #expect(await segmented.failure()?.failureClass == .transient)
         isDone.withLock { $0 = true }
         let before = upload.requests.count
-        _ = try await parallel.run(from: upload.recorder.checkpoints.last)
+        _ = try await segmented.run(from: upload.recorder.checkpoints.last)
         #expect(upload.requests.dropFirst(before).map(\.method) == ["HEAD", "DELETE", "DELETE", "DELETE"])
         await upload.end()
     }
@@ -361,10 +361,10 @@ import TransportTUS
         let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
             request.method == "DELETE" && !allowsRemoval.withLock { $0 } ? [.tus(status)] : server.answer(request)
         }
-        var parallel = upload
-        parallel.endpoint.settings["parallelThreshold"] = "1"
-        parallel.options.segmentsPerFile = 2
-        let receipt = try await parallel.run()
+        var segmented = upload
+        segmented.endpoint.settings["parallelThreshold"] = "1"
+        segmented.options.segmentsPerFile = 2
+        let receipt = try await segmented.run()
         #expect(receipt.warnings.count == warnings)
         #expect((receipt.leftovers == nil) == (leftovers == 0))
         allowsRemoval.withLock { $0 = true }

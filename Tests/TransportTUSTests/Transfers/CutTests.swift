@@ -10,7 +10,7 @@ import TransportTUS
 
     /// Runs attempts until the file is complete. Each failure must be transient, as after a lost connection. The content of each request
     /// must match its offset, and no `PATCH` may directly follow another one.
-    private func complete(_ upload: TestUpload, from start: Checkpoint?, _ place: String) async throws {
+    private func complete(_ upload: TestUpload, from start: Checkpoint?, _ context: String) async throws {
         var checkpoint = start
         var attempts = 0
         while true {
@@ -19,18 +19,18 @@ import TransportTUS
                 _ = try await upload.run(from: checkpoint)
                 break
             } catch let error as TransferError {
-                #expect(error.failureClass == .transient, "\(place): \(error)")
+                #expect(error.failureClass == .transient, "\(context): \(error)")
                 checkpoint = upload.recorder.checkpoints.last ?? start
             }
-            try #require(attempts < 3, "\(place): too many attempts")
+            try #require(attempts < 3, "\(context): too many attempts")
         }
         let content = TemporaryFile.content(size: Self.size)
         var mayPatch = true
         for request in upload.requests {
             if request.method == "PATCH" {
                 let offset = try #require(request.headers["upload-offset"].flatMap { Int($0) })
-                #expect(mayPatch, "\(place): a PATCH directly after a PATCH: \(upload.methods)")
-                #expect(Array(content[offset...].prefix(request.body.count)) == request.body, "\(place)")
+                #expect(mayPatch, "\(context): a PATCH directly after a PATCH: \(upload.methods)")
+                #expect(Array(content[offset...].prefix(request.body.count)) == request.body, "\(context)")
             }
             mayPatch = request.method != "PATCH"
         }

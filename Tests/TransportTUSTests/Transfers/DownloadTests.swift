@@ -16,12 +16,12 @@ import TransportTUS
         return [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\(lines)\r\n0123"), .close]
     }
 
-    /// Returns a download that has received four of ten bytes. The server then sends `answers` to the next requests.
-    private func halfReceived(_ headers: [String: String] = ["ETag": tag], then answers: [[ServerStep]]) async throws -> TestDownload {
-        let download = try TestDownload(answers: [Self.truncatedResponse(headers)] + answers)
+    /// Returns a download that has received four of ten bytes. The server then sends `responses` to the next requests.
+    private func halfReceived(_ headers: [String: String] = ["ETag": tag], then responses: [[ServerStep]]) async throws -> TestDownload {
+        let download = try TestDownload(answers: [Self.truncatedResponse(headers)] + responses)
         let error = await download.failure()
         #expect(error?.failureClass == .transient)
-        #expect(download.part == "0123")
+        #expect(download.partContent == "0123")
         #expect(!download.isInPlace)
         return download
     }
@@ -117,11 +117,11 @@ import TransportTUS
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 9-4/10"], body: "456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes -4-9/10"], body: "456789")],
     ])
-    func restartsIfResumingIsImpossible(answer: [ServerStep]) async throws {
-        let download = try await halfReceived(then: [answer, [.answer(200, ["ETag": "\"v1\""], body: "abcdefghij")]])
+    func restartsIfResumingIsImpossible(response: [ServerStep]) async throws {
+        let download = try await halfReceived(then: [response, [.answer(200, ["ETag": "\"v1\""], body: "abcdefghij")]])
         let error = await download.failure(from: download.recorder.checkpoints.last)
         #expect(error?.failureClass == .resumeLost)
-        #expect(download.part == "0123")
+        #expect(download.partContent == "0123")
         // The queue would restart the file, as this attempt does.
         _ = try await download.run()
         #expect(download.content == "abcdefghij")
@@ -175,11 +175,11 @@ import TransportTUS
         [ServerStep.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-9/10", "Content-Encoding": "gzip"], body: "456789")],
         [.answer(204)],
     ])
-    func rejectsInvalidResponses(answer: [ServerStep]) async throws {
-        let download = try await halfReceived(then: [answer])
+    func rejectsInvalidResponses(response: [ServerStep]) async throws {
+        let download = try await halfReceived(then: [response])
         let error = await download.failure(from: download.recorder.checkpoints.last)
         #expect(error?.failureClass == .protocolViolation)
-        #expect(download.part == "0123")
+        #expect(download.partContent == "0123")
         await download.end()
     }
 

@@ -61,7 +61,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The queue's stall timeout applies to the response to a small request, because a server should respond to it quickly.
+    /// The queue's stall timeout applies to the response to a small request, because a server should respond to such a request quickly.
     @Test func doesNotReportWaitAfterSmallRequest() async throws {
         var upload = try TestUpload(
             size: 250, offers: "creation",

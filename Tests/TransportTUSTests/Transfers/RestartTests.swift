@@ -99,8 +99,8 @@ import TransportTUS
         (.answer(200, body: "<html>"), 1, true), (.tus(206, ["Content-Range": "bytes 0-0/*"], body: "x"), 1, true),
         (.tus(500), 1, true), (.reset, 1, true), (.silence, 1, true),
     ])
-    func comparesDownloadedSize(answer: ServerStep, warnings: Int, isComplete: Bool) async throws {
-        let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [answer], [.tus(204)]])
+    func comparesDownloadedSize(response: ServerStep, warnings: Int, isComplete: Bool) async throws {
+        let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [response], [.tus(204)]])
         let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,"uncountedRequest":{"offset":100,"taken":70}}"#
         let checkpoint = Checkpoint(data: Data(known.utf8), confirmed: 100)
         if isComplete {
@@ -152,11 +152,11 @@ import TransportTUS
         #expect(upload.methods.prefix(2) == ["HEAD", "PATCH"])
         await upload.end()
 
-        let parts = Array(repeating: "{\(numbers)}", count: 200).joined(separator: ",")
-        let parallel = try TestUpload(size: 200) { _, _ in [.tus(500)] }
-        let split = #"{\#(numbers),"partSize":\#(max(1, position)),"parts":[\#(parts)]}"#
-        #expect(await parallel.failure(from: Checkpoint(data: Data(split.utf8), confirmed: position)) != nil)
-        await parallel.end()
+        let segments = Array(repeating: "{\(numbers)}", count: 200).joined(separator: ",")
+        let segmented = try TestUpload(size: 200) { _, _ in [.tus(500)] }
+        let split = #"{\#(numbers),"partSize":\#(max(1, position)),"parts":[\#(segments)]}"#
+        #expect(await segmented.failure(from: Checkpoint(data: Data(split.utf8), confirmed: position)) != nil)
+        await segmented.end()
     }
 
     @Test func remembersAcceptedSize() async throws {

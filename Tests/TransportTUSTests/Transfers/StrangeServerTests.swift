@@ -8,8 +8,8 @@ import TransportTUS
 @Suite struct StrangeServerTests {
     @Test func readsSlowResponses() async throws {
         let upload = try TestUpload(size: 10) { request, _ in
-            let answer = BreakingServer.answer(to: request.method, offset: request.method == "POST" ? 0 : 10, size: 10)
-            return [.read(nil)] + answer.map { ServerStep.raw(String($0)) }
+            let response = BreakingServer.answer(to: request.method, offset: request.method == "POST" ? 0 : 10, size: 10)
+            return [.read(nil)] + response.map { ServerStep.raw(String($0)) }
         }
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH"])
@@ -47,14 +47,14 @@ import TransportTUS
     }
 
     @Test(arguments: ["\u{0}\u{1}\u{2}garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 999999 x\r\n\r\n"])
-    func rejectsOtherProtocols(answer: String) async throws {
-        let creation = try TestUpload(size: 10) { _, _ in [.read(nil), .raw(answer), .close] }
+    func rejectsOtherProtocols(response: String) async throws {
+        let creation = try TestUpload(size: 10) { _, _ in [.read(nil), .raw(response), .close] }
         let error = await creation.failure()
         #expect(error?.failureClass == .unreachable || error?.failureClass == .transient)
         #expect(creation.methods == ["POST"])
         await creation.end()
         let patch = try TestUpload(size: 10) { request, _ in
-            request.method == "POST" ? [.created] : request.method == "HEAD" ? [.offset(0)] : [.read(nil), .raw(answer), .close]
+            request.method == "POST" ? [.created] : request.method == "HEAD" ? [.offset(0)] : [.read(nil), .raw(response), .close]
         }
         let failure = await patch.failure()
         #expect(failure?.failureClass == .protocolViolation || failure?.failureClass == .transient)

@@ -19,25 +19,25 @@ import TransportTUS
     }
 
     /// Checks the length, and that the content of each request matches its offset.
-    private func check(_ upload: TestUpload, _ server: StreamServer, _ place: String = "", size: Int = StreamTests.total) {
-        #expect(server.isComplete, "\(place)")
-        #expect(server.state.withLock { $0.stored } == size, "\(place)")
+    private func check(_ upload: TestUpload, _ server: StreamServer, _ context: String = "", size: Int = StreamTests.total) {
+        #expect(server.isComplete, "\(context)")
+        #expect(server.state.withLock { $0.stored } == size, "\(context)")
         let content = TemporaryFile.content(size: size)
         for request in upload.requests where request.method == "PATCH" {
             let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
-            #expect(Array(content[offset...].prefix(request.body.count)) == request.body, "\(place): from \(offset)")
-            if let length = request.headers["upload-length"] { #expect(length == "\(size)", "\(place)") }
+            #expect(Array(content[offset...].prefix(request.body.count)) == request.body, "\(context): from \(offset)")
+            if let length = request.headers["upload-length"] { #expect(length == "\(size)", "\(context)") }
         }
     }
 
     /// Runs attempts until the stream is complete.
-    private func complete(_ upload: TestUpload, _ stream: TestStream, _ place: String) async throws -> TransferReceipt {
+    private func complete(_ upload: TestUpload, _ stream: TestStream, _ context: String) async throws -> TransferReceipt {
         var checkpoint: Checkpoint?
         for _ in 0..<3 {
             do {
                 return try await upload.run(from: checkpoint, source: stream.source)
             } catch let error as TransferError {
-                #expect(error.failureClass == .transient, "\(place): \(error)")
+                #expect(error.failureClass == .transient, "\(context): \(error)")
                 checkpoint = upload.recorder.checkpoints.last
             }
         }
@@ -208,20 +208,20 @@ import TransportTUS
         await upload.end()
     }
 
-    /// After a connection breaks at any byte, a later attempt resumes at that byte. It must not read confirmed bytes again, because they
-    /// have been overwritten.
+    /// After a connection breaks at any byte, a later attempt resumes at that byte. The later attempt must not read confirmed bytes again,
+    /// because these bytes have been overwritten.
     @Test(arguments: [3, 4, 5, 10, 11]) func resumesStreamInterruptedAtAnyByte(ahead: Int) async throws {
         for position in 0...Self.total {
-            let place = "\(ahead) ahead, cut after \(position) bytes"
+            let context = "\(ahead) ahead, cut after \(position) bytes"
             let server = StreamServer(cut: position)
             let upload = try upload(server)
             let stream = try TestStream(upload.file, total: Self.total, ahead: ahead)
-            #expect(try await complete(upload, stream, place).bytes == 10)
-            #expect(upload.methods.count { $0 == "POST" } == 1, "\(place)")
-            check(upload, server, place)
+            #expect(try await complete(upload, stream, context).bytes == 10)
+            #expect(upload.methods.count { $0 == "POST" } == 1, "\(context)")
+            check(upload, server, context)
             // Each byte is sent only once.
             let sent = upload.requests.filter { $0.method == "PATCH" }.map(\.body.count).reduce(0, +)
-            #expect(sent == Self.total, "\(place): \(upload.methods)")
+            #expect(sent == Self.total, "\(context): \(upload.methods)")
             await upload.end()
         }
     }

@@ -1,4 +1,4 @@
-/// The source of the bytes of a request's body. Used only on the thread of ``CurlLoop``.
+/// The source of a request body's bytes. Used only on the thread of ``CurlLoop``.
 enum BodySource {
     case none
     case bytes([UInt8], position: Int)
@@ -23,13 +23,13 @@ enum BodySource {
                 return .failed(CurlEngineError(.invalidRequest, "The body of a request ended before its declared length."))
             case let other: return other
             }
-        case .sequence(let parts):
-            return parts.first?.availability(upTo: limit) ?? .end
+        case .sequence(let sources):
+            return sources.first?.availability(upTo: limit) ?? .end
         }
     }
 
-    /// Reads bytes into a buffer, which must not be larger than the number of bytes that ``availability(upTo:)`` returned. A file may fill
-    /// only a part of the buffer, or return ``FileBody/Read/later``; all other sources fill it.
+    /// Reads bytes into a buffer, which must not be larger than the number of bytes that ``availability(upTo:)`` returned. A read of a file may
+    /// fill only the start of the buffer, or return ``FileBody/Read/later``; all other sources fill the buffer.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> FileBody.Read {
         switch self {
         case .none:
@@ -45,21 +45,21 @@ enum BodySource {
             unsafe body.read(into: buffer)
             self = .stream(body, remaining: remaining.map { $0 - Int64(buffer.count) })
             return .bytes(buffer.count)
-        case .sequence(var parts):
-            // Drops the other reference to the array, so that the next line changes the source in place, without a copy.
+        case .sequence(var sources):
+            // Releases the reference from `self` to the array. The next lines can then change the array without copying it.
             self = .none
-            let read = unsafe parts[0].read(into: buffer)
-            if case .end = parts[0].availability(upTo: 1) { parts.removeFirst() }
-            self = .sequence(parts)
+            let read = unsafe sources[0].read(into: buffer)
+            if case .end = sources[0].availability(upTo: 1) { sources.removeFirst() }
+            self = .sequence(sources)
             return read
         }
     }
 
     /// Passes a filled buffer from a reader thread to the ``FileBody`` that requested it. In a sequence, only the first source requests buffers.
-    func receive(_ chunk: FileReadBuffer) {
+    func receive(_ buffer: FileReadBuffer) {
         switch self {
-        case .file(let body): body.receive(chunk)
-        case .sequence(let parts): parts.first?.receive(chunk)
+        case .file(let body): body.receive(buffer)
+        case .sequence(let sources): sources.first?.receive(buffer)
         case .none, .bytes, .stream: return
         }
     }

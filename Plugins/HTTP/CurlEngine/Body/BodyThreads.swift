@@ -7,8 +7,8 @@ struct BodyThreads {
     let readers: ReaderThreads
     /// The shared writer threads, for downloads whose caller provides no writer threads.
     let writers: WorkerThreads
-    /// The extra buffers that the downloads of the loop share, in addition to the two buffers that each download always has.
-    private let extraChunks = ChunkAllowance()
+    /// The budget of extra buffers that the loop's downloads share, in addition to the two buffers that each download always has.
+    private let extraBuffers = BufferBudget()
 
     init(mailbox: LoopMailbox, readers: ReaderThreads, writers: WorkerThreads) {
         self.mailbox = mailbox
@@ -23,8 +23,8 @@ struct BodyThreads {
         try source(pending.request.body, of: pending.id, observedBy: pending.request.observeBody)
     }
 
-    /// - Parameter observe: Called on reader threads with the bytes of file bodies. If `observe` is set, reader threads read even the cached bytes,
-    ///   so that `observe` receives every byte.
+    /// - Parameter observe: Called on reader threads with the bytes of file bodies; nil for no calls. If it is not nil, reader threads also read
+    ///   bytes that are in the page cache, so that `observe` receives every byte.
     private func source(
         _ body: HTTPBody, of id: PendingRequest.ID, observedBy observe: (@Sendable (RawSpan) -> Void)?
     ) throws(CurlEngineError) -> BodySource {
@@ -35,19 +35,19 @@ struct BodyThreads {
             let threads = readers.threads(for: file)
             let canReadCached = observe == nil && readers.readsCachedFilesDirectly
             let body = FileBody(file, offset: offset, length: length, canReadCached: canReadCached) {
-                [mailbox] chunk throws(TransferError) in
-                try threads.submit { mailbox.post(.uploadChunkRead(id, FileBody.fill(chunk, from: file, observedBy: observe))) }
+                [mailbox] buffer throws(TransferError) in
+                try threads.submit { mailbox.post(.uploadBufferFilled(id, FileBody.fill(buffer, from: file, observedBy: observe))) }
             }
             return .file(body)
         case .stream(let stream, let length):
             guard stream.attach(wake: { [mailbox] in mailbox.post(.uploadStreamGrew(id)) }) else {
-                throw CurlEngineError(.invalidRequest, "The body stream was already sent. Create a stream for each request.")
+                throw CurlEngineError(.invalidRequest, "The body stream was already used. Create a new stream for each request.")
             }
             return .stream(StreamBody(stream), remaining: length)
         case .sequence(let bodies):
-            var parts: [BodySource] = []
-            for body in bodies where body.length != 0 { parts.append(try source(body, of: id, observedBy: observe)) }
-            return .sequence(parts)
+            var sources: [BodySource] = []
+            for body in bodies where body.length != 0 { sources.append(try source(body, of: id, observedBy: observe)) }
+            return .sequence(sources)
         }
     }
 
@@ -55,13 +55,15 @@ struct BodyThreads {
     func download(_ pending: PendingRequest) -> DownloadState? {
         guard case .download(let sink, let threads) = pending.purpose else { return nil }
         let id = pending.id
-        return DownloadState(sink, on: pending.lane?.turn, pacing: pending.pacing, progress: pending.progress, extraChunks: extraChunks) {
+        return DownloadState(
+            sink, on: pending.reservedLoop?.reservation, pacing: pending.pacing, progress: pending.progress, extraBuffers: extraBuffers
+        ) {
             [mailbox, threads = threads ?? writers] queue throws(TransferError) in
             try Self.write(queue, to: sink, on: threads) { mailbox.post(.downloadWritten(id)) }
         }
     }
 
-    /// Writes the queued buffers on a writer thread. While buffers remain, requests a writer thread again.
+    /// Requests a writer thread, which writes queued buffers. If buffers remain after that, requests a writer thread again.
     private static func write(
         _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, notifyLoop: @escaping @Sendable () -> Void
     ) throws(TransferError) {

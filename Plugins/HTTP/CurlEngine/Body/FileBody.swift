@@ -28,14 +28,14 @@ final class FileBody {
     /// The result of a read.
     enum Read {
         case bytes(Int)
-        /// A reader thread is filling a buffer. The loop then passes the buffer to ``receive(_:)``.
+        /// A reader thread is filling a buffer. Afterwards, the loop passes the buffer to ``receive(_:)``.
         case later
         case failed(TransferError)
     }
 
     /// The size of a buffer in bytes, small enough for many concurrent transfers.
-    private static let chunkSize = 256 * 1024
-    /// The number of bytes that the system should read ahead after each read of a reader thread.
+    private static let bufferSize = 256 * 1024
+    /// The number of bytes that the system should read ahead after each read by a reader thread.
     private static let readAheadSize = 8 * 1024 * 1024
 
     private let file: FileReader
@@ -43,7 +43,7 @@ final class FileBody {
     private let end: Int64
     /// Fills a buffer on a reader thread and sends it back to the loop. Throws if no reader thread can start.
     private let readOnThread: (FileReadBuffer) throws(TransferError) -> Void
-    /// The filled buffers that still have bytes for libcurl, in file order. libcurl has already received the bytes before `position`.
+    /// The buffers from reader threads that still have bytes for libcurl, in file order. libcurl has already received the bytes before `position`.
     private var delivered: [FileReadBuffer] = []
     private var spare: TransferBuffer?
     private var isReadingOnThread = false
@@ -65,10 +65,10 @@ final class FileBody {
 
     /// Copies available bytes into libcurl's buffer, without waiting for the disk. The buffer must not be larger than ``remaining``.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
-        if let chunk = delivered.first {
-            if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
-            guard chunk.count > 0 else { return .failed(file.endedEarly(at: position)) }
-            let count = unsafe copyBytes(from: chunk, into: buffer)
+        if let filled = delivered.first {
+            if filled.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: filled.errorNumber)) }
+            guard filled.count > 0 else { return .failed(file.endedEarly(at: position)) }
+            let count = unsafe copyBytes(from: filled, into: buffer)
             // Without cached reads, a reader thread fills one buffer in advance, so that libcurl rarely waits for the disk.
             if !canReadCached, delivered.count < 2 {
                 do { try readNext() } catch { return .failed(error) }
@@ -82,20 +82,20 @@ final class FileBody {
     }
 
     /// Stores a filled buffer from a reader thread.
-    func receive(_ chunk: FileReadBuffer) {
+    func receive(_ filled: FileReadBuffer) {
         isReadingOnThread = false
-        delivered.append(chunk)
+        delivered.append(filled)
     }
 
     /// Copies bytes of a filled buffer into libcurl's buffer. Keeps the filled buffer for reuse when libcurl has received all of its bytes.
     ///
     /// - Returns: The number of copied bytes.
-    private func copyBytes(from chunk: FileReadBuffer, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let start = Int(position - chunk.offset)
-        let count = min(buffer.count, chunk.count - start)
-        unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: chunk.storage.bytes[start..<start + count]))
+    private func copyBytes(from filled: FileReadBuffer, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let start = Int(position - filled.offset)
+        let count = min(buffer.count, filled.count - start)
+        unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: filled.storage.bytes[start..<start + count]))
         position += Int64(count)
-        if start + count == chunk.count { spare = delivered.removeFirst().storage }
+        if start + count == filled.count { spare = delivered.removeFirst().storage }
         return count
     }
 
@@ -116,12 +116,12 @@ final class FileBody {
         return nil
     }
 
-    /// Requests the next buffer from a reader thread. Does nothing if a reader thread already reads for this body, no bytes remain, or the
-    /// last read failed or reached the end of the file.
+    /// Requests the next buffer from a reader thread. Does nothing if a reader thread is already reading for this body, if no bytes
+    /// remain, or if the last read failed or reached the end of the file.
     private func readNext() throws(TransferError) {
         let offset = delivered.last.map { $0.offset + Int64($0.count) } ?? position
         guard !isReadingOnThread, offset < end, delivered.last?.errorNumber ?? 0 == 0, delivered.last?.count != 0 else { return }
-        let storage = spare ?? TransferBuffer(count: Int(min(Int64(Self.chunkSize), end - offset)))
+        let storage = spare ?? TransferBuffer(count: Int(min(Int64(Self.bufferSize), end - offset)))
         spare = nil
         isReadingOnThread = true
         let limit = unsafe Int(min(Int64(storage.bytes.count), end - offset))
@@ -129,20 +129,23 @@ final class FileBody {
     }
 
     /// Fills a buffer from the disk, and passes its bytes to the observer. Called on a reader thread, because it blocks.
-    static func fill(_ chunk: FileReadBuffer, from file: FileReader, observedBy observe: (@Sendable (RawSpan) -> Void)?) -> FileReadBuffer {
-        var chunk = chunk
-        let bytes = unsafe chunk.storage.bytes
+    static func fill(
+        _ buffer: FileReadBuffer, from file: FileReader, observedBy observe: (@Sendable (RawSpan) -> Void)?
+    ) -> FileReadBuffer {
+        var buffer = buffer
+        let bytes = unsafe buffer.storage.bytes
         var count: Int
         repeat {
-            count = unsafe pread(file.descriptor.rawValue, bytes.baseAddress, chunk.limit, off_t(chunk.offset))
+            count = unsafe pread(file.descriptor.rawValue, bytes.baseAddress, buffer.limit, off_t(buffer.offset))
         } while count < 0 && errno == EINTR
-        if count < 0 { chunk.errorNumber = errno }
-        chunk.count = max(0, count)
-        if chunk.count > 0 { observe?(unsafe UnsafeRawBufferPointer(rebasing: bytes[..<chunk.count]).bytes) }
+        if count < 0 { buffer.errorNumber = errno }
+        buffer.count = max(0, count)
+        if buffer.count > 0 { observe?(unsafe UnsafeRawBufferPointer(rebasing: bytes[..<buffer.count]).bytes) }
         #if os(Linux)
             // Asks the system to read ahead. This is only advice, so a failure is harmless.
-            _ = posix_fadvise(file.descriptor.rawValue, off_t(chunk.offset + Int64(chunk.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)
+            _ = posix_fadvise(
+                file.descriptor.rawValue, off_t(buffer.offset + Int64(buffer.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)
         #endif
-        return chunk
+        return buffer
     }
 }

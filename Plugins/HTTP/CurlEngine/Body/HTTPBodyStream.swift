@@ -8,7 +8,7 @@ import TransferCore
 package final class HTTPBodyStream: Sendable {
     /// The bytes that ``take()`` returns to the engine, or the reason why it returns none.
     enum Supply {
-        case chunks([[UInt8]])
+        case arrays([[UInt8]])
         /// No bytes are available yet. The wake-up function is called when bytes arrive or the body ends.
         case later
         case end
@@ -16,7 +16,7 @@ package final class HTTPBodyStream: Sendable {
     }
 
     private struct State {
-        var chunks: [[UInt8]] = []
+        var arrays: [[UInt8]] = []
         var count = 0
         var isFinished = false
         var failure: (any Error)?
@@ -36,8 +36,8 @@ package final class HTTPBodyStream: Sendable {
 
     /// Creates an empty stream.
     ///
-    /// - Parameter capacity: The number of bytes, not yet taken by the engine, above which ``write(_:)`` waits. Memory can hold more bytes:
-    ///   those of waiting writes, and those that the engine has taken but not sent.
+    /// - Parameter capacity: The number of bytes, not yet taken by the engine, above which ``write(_:)`` waits. The stream can use more memory:
+    ///   it also keeps the bytes of waiting writes, and the engine keeps the bytes that it has taken but not sent.
     package init(capacity: Int = 1024 * 1024) {
         self.capacity = max(1, capacity)
     }
@@ -51,7 +51,7 @@ package final class HTTPBodyStream: Sendable {
         let (id, wake) = try state.withLock { state in
             guard !state.isAbandoned else { throw Self.ended }
             if !bytes.isEmpty {
-                state.chunks.append(bytes)
+                state.arrays.append(bytes)
                 state.count += bytes.count
             }
             state.lastWriter += 1
@@ -115,17 +115,17 @@ extension HTTPBodyStream {
         }
     }
 
-    /// Removes and returns all bytes of the stream, and resumes the callers of ``write(_:)``. Returns the reason if there are no bytes.
+    /// Removes and returns all bytes of the stream, and resumes the callers of ``write(_:)``. If there are no bytes, returns the reason.
     func take() -> Supply {
         let (supply, writers) = state.withLock { state -> (Supply, [CheckedContinuation<Void, any Error>]) in
             if let failure = state.failure { return (.failed(failure), []) }
-            guard state.chunks.isEmpty else {
+            guard state.arrays.isEmpty else {
                 defer {
-                    state.chunks = []
+                    state.arrays = []
                     state.count = 0
                     state.writers = [:]
                 }
-                return (.chunks(state.chunks), Array(state.writers.values))
+                return (.arrays(state.arrays), Array(state.writers.values))
             }
             if state.isFinished { return (.end, []) }
             state.needsWakeUp = true
@@ -135,11 +135,11 @@ extension HTTPBodyStream {
         return supply
     }
 
-    /// Drops all bytes, and resumes the callers of ``write(_:)`` with an error, because the request has ended.
+    /// Drops all bytes, and resumes the callers of ``write(_:)`` with an error. Called when the request has ended.
     func abandon() {
         let writers = state.withLock { state in
             defer {
-                state.chunks = []
+                state.arrays = []
                 state.writers = [:]
                 state.wake = nil
                 state.needsWakeUp = false

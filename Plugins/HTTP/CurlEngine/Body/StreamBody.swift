@@ -10,9 +10,9 @@ final class StreamBody {
     }
 
     private let stream: HTTPBodyStream
-    private var chunks: [[UInt8]] = []
+    private var arrays: [[UInt8]] = []
     /// The index of the first array with unread bytes.
-    private var chunkIndex = 0
+    private var arrayIndex = 0
     /// The position of the first unread byte in that array.
     private var position = 0
 
@@ -22,12 +22,12 @@ final class StreamBody {
 
     /// Returns the number of unread bytes in the first array that has any, or the reason why there are none. Does not wait.
     func availability() -> Availability {
-        if chunkIndex < chunks.count { return .bytes(chunks[chunkIndex].count - position) }
+        if arrayIndex < arrays.count { return .bytes(arrays[arrayIndex].count - position) }
         switch stream.take() {
-        case .chunks(let newChunks):
-            chunks = newChunks
-            chunkIndex = 0
-            return .bytes(newChunks[0].count)
+        case .arrays(let newArrays):
+            arrays = newArrays
+            arrayIndex = 0
+            return .bytes(newArrays[0].count)
         case .later: return .later
         case .end: return .end
         case .failed(let error): return .failed(error)
@@ -36,14 +36,14 @@ final class StreamBody {
 
     /// Fills a buffer. The buffer's size must not exceed the number of bytes that ``availability()`` returned.
     func read(into buffer: UnsafeMutableRawBufferPointer) {
-        unsafe chunks[chunkIndex].withUnsafeBytes { bytes in
+        unsafe arrays[arrayIndex].withUnsafeBytes { bytes in
             unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[position..<position + buffer.count]))
         }
         position += buffer.count
-        guard position == chunks[chunkIndex].count else { return }
+        guard position == arrays[arrayIndex].count else { return }
         // Frees the array, because all its bytes were copied.
-        chunks[chunkIndex] = []
-        chunkIndex += 1
+        arrays[arrayIndex] = []
+        arrayIndex += 1
         position = 0
     }
 }

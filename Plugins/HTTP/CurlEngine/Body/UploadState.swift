@@ -14,7 +14,7 @@ struct UploadState {
     private let isChunked: Bool
     private var pace: TransferPacer
     private let progress: (@Sendable (Int64) -> Void)?
-    /// The number of bytes that libcurl adds to the bytes read so far, to frame them as HTTP chunks.
+    /// The number of framing bytes that libcurl has added so far, because it sends the body in HTTP chunks.
     private var framing: Int64 = 0
     private(set) var sent = SentBytes()
     private(set) var isPaused = false
@@ -29,7 +29,7 @@ struct UploadState {
     /// The time at which to consult the rate limits again; nil unless the rate limits pause the transfer.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
-    /// Copies the next bytes of the body into libcurl's buffer, as far as they are available and the rate limits allow them.
+    /// Copies the next bytes of the body into libcurl's buffer: as many as are available, and as the rate limits allow.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
         let wanted: Int
         switch source.availability(upTo: buffer.count) {
@@ -54,8 +54,9 @@ struct UploadState {
         }
     }
 
-    mutating func receive(_ chunk: FileReadBuffer) {
-        source.receive(chunk)
+    /// Passes a filled buffer from a reader thread to the body.
+    mutating func receive(_ buffer: FileReadBuffer) {
+        source.receive(buffer)
     }
 
     mutating func unpause() {

@@ -41,8 +41,8 @@ package struct ConnectionKey: Hashable {
         isVerified = options.verification.isRequired
     }
 
-    /// Random bytes that are hashed before the secrets. They differ in each process, so a digest that leaks without them reveals nothing about
-    /// a short secret.
+    /// Random bytes that are hashed before the secrets. They differ in each process, so a leaked digest without these bytes reveals nothing
+    /// about a short secret.
     private static let randomPrefix = (0..<32).map { _ in UInt8.random(in: 0...UInt8.max) }
 
     private static func digest(_ secrets: [String?]) -> [UInt8] {

@@ -18,11 +18,11 @@ import TransportSupport
     /// connection, even if that request can't use the connection.
     private var waiting = PendingRequests()
     private var transfers: [PendingRequest.ID: Transfer] = [:]
-    /// Transfers that libcurl has completed, but whose sinks are still writing.
+    /// Transfers that libcurl has finished, but whose sinks are still writing.
     private var draining: [PendingRequest.ID: Transfer] = [:]
     private var isStopping = false
 
-    /// The interval, in milliseconds, at which the loop checks the progress of writes that do not wake it.
+    /// The interval, in milliseconds, at which the loop checks the progress of writes. Not every write wakes the loop.
     private static let progressInterval: CInt = 50
 
     /// Whether libcurl is ready. The first use of this property initializes libcurl, which has no effect if other code of the process has already
@@ -62,13 +62,13 @@ import TransportSupport
         while true {
             for command in mailbox.takeCommands() { handle(command) }
             if isStopping { break }
-            startWaiting()
+            startWaitingRequests()
             var running: CInt = 0
             unsafe curl_multi_perform(multi, &running)
-            finishDone()
-            let wait = waiting.isEmpty || transfers.count >= configuration.maximumConnections ? resumePaced() : 0
+            handleFinishedTransfers()
+            let wait = waiting.isEmpty || transfers.count >= configuration.maximumConnections ? resumePacedTransfers() : 0
             var isWriting = false
-            for transfer in transfers.values where transfer.takeRejection() { resumeUpload(transfer) }
+            for transfer in transfers.values where transfer.consumeRejection() { resumeUpload(transfer) }
             for transfer in transfers.values where advanceDownload(transfer) {
                 isWriting = isWriting || transfer.download?.isWriting == true
             }
@@ -82,9 +82,9 @@ import TransportSupport
         switch command {
         case .start(let pending): waiting.append(pending)
         case .cancel(let id): cancel(id)
-        case .uploadChunkRead(let id, let chunk):
+        case .uploadBufferFilled(let id, let buffer):
             guard let transfer = transfers[id] else { return }
-            transfer.upload.receive(chunk)
+            transfer.upload.receive(buffer)
             resumeUpload(transfer)
         case .uploadStreamGrew(let id):
             if let transfer = transfers[id] { resumeUpload(transfer) }
@@ -92,13 +92,13 @@ import TransportSupport
             if let transfer = transfers[id] {
                 advanceDownload(transfer)
             } else if let transfer = draining[id], let code = transfer.code {
-                finish(transfer, code)
+                completeWhenWritten(transfer, code)
             }
         case .stop: isStopping = true
         }
     }
 
-    private func startWaiting() {
+    private func startWaitingRequests() {
         while transfers.count < configuration.maximumConnections, let pending = waiting.popFirst() { start(pending) }
     }
 
@@ -167,10 +167,10 @@ import TransportSupport
         transfer.applyPauses()
     }
 
-    /// Resumes the transfers that the rate limits had paused and now allow again.
+    /// Resumes the transfers that the rate limits paused and now allow to continue.
     ///
     /// - Returns: The number of milliseconds until the next paused transfer may resume, at most 10,000.
-    private func resumePaced() -> CInt {
+    private func resumePacedTransfers() -> CInt {
         var wait = Duration.seconds(10)
         let now = ContinuousClock.now
         for transfer in transfers.values {
@@ -184,8 +184,8 @@ import TransportSupport
         return CInt((wait / .milliseconds(1)).rounded(.up))
     }
 
-    /// Reclaims the buffers that were written, passes the received bytes to the writer, and resumes a transfer that was waiting for a free
-    /// buffer.
+    /// Reclaims the buffers that were written, passes the received bytes to the writer, and resumes the transfer if it was waiting for a
+    /// free buffer.
     ///
     /// - Returns: Whether the transfer continues; false if the sink failed, or no writer thread could start.
     @discardableResult private func advanceDownload(_ transfer: Transfer, isEnd: Bool = false) -> Bool {
@@ -201,7 +201,7 @@ import TransportSupport
         }
     }
 
-    private func finishDone() {
+    private func handleFinishedTransfers() {
         var left: CInt = 0
         while let message = unsafe curl_multi_info_read(multi, &left) {
             guard unsafe message.pointee.msg == CURLMSG_DONE else { continue }
@@ -209,15 +209,15 @@ import TransportSupport
             var context: UnsafeMutableRawPointer?
             unsafe ccurl_getinfo_pointer(message.pointee.easy_handle, CURLINFO_PRIVATE, &context)
             guard let id = unsafe Transfer.from(context)?.pending.id, let transfer = transfers.removeValue(forKey: id) else { continue }
-            // Duplicates a socket first, because removing the handle closes the original.
+            // If the result is a socket, duplicates it first, because removing the handle closes the original.
             let result = transfer.pending.isSocket ? transfer.result(code) : nil
             unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
-            if let result { complete(transfer, result) } else { finish(transfer, code) }
+            if let result { complete(transfer, result) } else { completeWhenWritten(transfer, code) }
         }
     }
 
     /// Completes a transfer that libcurl has finished, as soon as its sink has written all bytes.
-    private func finish(_ transfer: Transfer, _ code: CURLcode) {
+    private func completeWhenWritten(_ transfer: Transfer, _ code: CURLcode) {
         guard advanceDownload(transfer, isEnd: true) else { return }
         guard transfer.download?.isWritten ?? true else {
             transfer.code = code

@@ -7,10 +7,10 @@ enum LoopCommand: Sendable {
     case start(PendingRequest)
     case cancel(PendingRequest.ID)
     /// A reader thread has filled a buffer with bytes of a file in the request's body, or failed to read them.
-    case uploadChunkRead(PendingRequest.ID, FileReadBuffer)
+    case uploadBufferFilled(PendingRequest.ID, FileReadBuffer)
     /// The ``HTTPBodyStream`` of the request's body has more bytes, or has ended.
     case uploadStreamGrew(PendingRequest.ID)
-    /// A writer thread has written buffers of the response's body until at most the requested number remained unwritten
+    /// The number of unwritten buffers of the response's body has fallen to the requested maximum
     /// (``WriteQueue/requestNotification(atUnwritten:)``), or a write failed.
     case downloadWritten(PendingRequest.ID)
     /// Ends all requests and the loop.

@@ -43,9 +43,9 @@ struct PendingRequest: Sendable {
     let progress: (@Sendable (Int64) -> Void)?
     /// Whether the request was cancelled. The command that cancels the request can reach the loop before the command that starts it.
     let isCancelled: Locked<Bool>
-    /// The ``DownloadLane`` that runs the request, and the request's turn on it; nil if the shared loop runs the request.
-    let lane: (lane: DownloadLane, turn: DownloadLane.Turn)?
-    let outcome: Once<Outcome>
+    /// The ``DedicatedLoop`` that runs the request, and the request's reservation of it; nil if the shared loop runs the request.
+    let reservedLoop: (loop: DedicatedLoop, reservation: DedicatedLoop.Reservation)?
+    let outcome: SingleResult<Outcome>
 
     var isDownload: Bool {
         if case .download = purpose { true } else { false }
@@ -55,10 +55,10 @@ struct PendingRequest: Sendable {
         if case .socket = purpose { true } else { false }
     }
 
-    /// Passes the result to the caller. Before that, ends the request's body stream and frees the request's lane. Called once.
+    /// Passes the result to the caller. Before that, ends the request's body stream and releases the reserved loop. Called once.
     func complete(_ result: Result<Outcome, any Error>) {
         if case .stream(let stream, length: _) = request.body { stream.abandon() }
-        lane?.lane.giveBack()
+        reservedLoop?.loop.release()
         outcome.resume(result)
     }
 }

@@ -3,7 +3,7 @@ struct PendingRequests {
     private var requests: [PendingRequest.ID: PendingRequest] = [:]
     /// The IDs in the order of their arrival, including the IDs of removed requests.
     private var queue: [PendingRequest.ID] = []
-    /// The index, in the queue, of the first ID that ``popFirst()`` has not passed.
+    /// The index, in the queue, of the next ID that ``popFirst()`` examines.
     private var first = 0
 
     var isEmpty: Bool { requests.isEmpty }

@@ -69,7 +69,7 @@ extension Transfer {
     }
 
     /// Collects a header line. Passes each complete interim response, except 100 and 101, to the request's observer. After the last header
-    /// line of the final response, lets the sink accept or decline the body.
+    /// line of the final response, calls the sink, which accepts or declines the body.
     ///
     /// - Returns: Whether to continue; false ends the transfer.
     private func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -88,9 +88,9 @@ extension Transfer {
         return true
     }
 
-    /// Counts how often libcurl sends the request, and prevents unsafe repetitions. libcurl silently repeats a request if a reused
-    /// connection closes before the first byte of the response, although the server may have acted on the request. libcurl also repeats a
-    /// request after a 417.
+    /// Counts how often libcurl sends the request, and prevents repetitions that could have a second effect on the server. libcurl silently repeats
+    /// a request if a reused connection closes before the first byte of the response, although the server may have acted on the request. libcurl
+    /// also repeats a request after a 417.
     ///
     /// - Returns: Whether libcurl may send the request.
     private func beginRequest() -> Bool {

@@ -64,7 +64,7 @@ extension Transfer {
 
     private func error(_ code: CURLcode) -> CurlEngineError {
         let error = plainError(code)
-        // Either a reused connection broke while the request was sent, or libcurl sent the request, lost the connection, and tried to establish
+        // Either a reused connection broke while the request was being sent, or libcurl sent the request, lost the connection, and tried to establish
         // another one.
         let isReuseFailure = isWithoutResponse(error) && handle.get(CURLINFO_NUM_CONNECTS) == 0
         guard requestsBegun > 0, !isRepeatable, error.isConnectFailure || isReuseFailure else { return error }
@@ -101,7 +101,7 @@ extension Transfer {
         isWithoutResponse(error) && handle.get(CURLINFO_NUM_CONNECTS) > 0 && upload.sent.accepted <= CurlEngineError.maximumBuffered
     }
 
-    /// Whether the connection ended before any byte of a response. HTTP/2 errors do not count, because the server has sent frames before them.
+    /// Whether the connection ended before any byte of a response. False for an HTTP/2 error, because the server has sent frames.
     private func isWithoutResponse(_ error: CurlEngineError) -> Bool {
         error.kind == .connectionLost && !error.isHTTP2Failure && response.isEmpty
     }

@@ -2,7 +2,7 @@ import CCurl
 import SystemPackage
 import TransferCore
 
-/// One running request. Used only on the thread of ``CurlLoop``.
+/// libcurl's transfer of one running request. Used only on the thread of ``CurlLoop``.
 @safe final class Transfer {
     let pending: PendingRequest
     let handle: EasyHandle
@@ -10,7 +10,7 @@ import TransferCore
     var upload: UploadState
     var download: DownloadState?
     var response: ResponseCollector
-    private var hasTakenRejection = false
+    private var hasReportedRejection = false
     /// The error of a callback that ended the transfer. It is more precise than libcurl's code.
     var failure: (any Error)?
     /// The number of times that libcurl started to send the request, including its own retries.
@@ -50,14 +50,14 @@ import TransferCore
         return unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Returns whether the server has rejected the request while the upload waits for content. Returns true only once; the caller must then
-    /// resume the upload.
+    /// Returns whether the server has rejected the request while the upload is paused. Returns true only once; the caller must then resume
+    /// the upload.
     ///
     /// libcurl stops sending when it receives a final response that is not a success. But the transfer ends only when the upload is no longer
     /// paused, and the next content of a live stream may be hours away.
-    func takeRejection() -> Bool {
-        guard !hasTakenRejection, upload.isPaused, response.isFinal, response.head.status >= 300 else { return false }
-        hasTakenRejection = true
+    func consumeRejection() -> Bool {
+        guard !hasReportedRejection, upload.isPaused, response.isFinal, response.head.status >= 300 else { return false }
+        hasReportedRejection = true
         return true
     }
 

@@ -9,7 +9,7 @@ import TransferCore
 extension ConnectionOptions {
     /// Rejects values that libcurl would silently misinterpret.
     ///
-    /// - Throws: An error of the kind ``CurlEngineError/Kind/invalidRequest`` that names the option.
+    /// - Throws: An error of the kind ``CurlEngineError/Kind/invalidRequest`` that describes the invalid value.
     package func validate() throws(CurlEngineError) {
         for key in pinnedPublicKeys {
             guard key.utf8.count == 44, key.hasSuffix("="), key.utf8.allSatisfy(isBase64Byte) else {
@@ -19,10 +19,15 @@ extension ConnectionOptions {
             }
         }
         try proxy.validate()
-        for text in [certificateAuthorityFile, clientCertificate?.certificateFile, clientCertificate?.keyFile, localInterface] {
+        let texts: [(noun: String, text: String?)] = [
+            ("file with trusted certificates", certificateAuthorityFile),
+            ("client certificate file", clientCertificate?.certificateFile),
+            ("client key file", clientCertificate?.keyFile),
+            ("network interface", localInterface),
+        ]
+        for (noun, text) in texts {
             guard text?.utf8.contains(0) != true, text?.isEmpty != true else {
-                throw CurlEngineError(
-                    .invalidRequest, "The name of a certificate file or of a network interface is empty or contains a NUL.")
+                throw CurlEngineError(.invalidRequest, "The name of the \(noun) is empty or contains a NUL.")
             }
         }
     }
@@ -40,11 +45,14 @@ extension Proxy {
         let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
         guard parts.count == 2, schemes.contains(parts[0].lowercased()), !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
             throw CurlEngineError(
-                .invalidRequest, "The URL of the proxy is invalid; write http://host:port, or use https or socks5h.")
+                .invalidRequest,
+                "The URL of the proxy is invalid. Write scheme://host:port with one of these schemes: \(schemes.joined(separator: ", ")).")
         }
         guard !url.contains("@") else {
             throw CurlEngineError(
-                .invalidRequest, "The URL of the proxy contains a user name; set the user name and its password separately.")
+                .invalidRequest,
+                "The URL of the proxy contains a user name. Set proxyUser and a credential of the kind proxyPassword instead (transferq: "
+                    + "--proxy-password-file).")
         }
         guard userName?.utf8.contains(0) != true, password?.reveal().utf8.contains(0) != true else {
             throw CurlEngineError(.invalidRequest, "The user name or the password for the proxy contains a NUL; remove it.")

@@ -30,7 +30,7 @@ package struct ConnectionOptions: Sendable {
     /// The time limit for establishing a connection, including TLS; nil for ``CurlEngine/Configuration/connectTimeout``.
     package var connectTimeout: Duration?
 
-    /// Creates the default options: TLS 1.2 or later with verification, HTTP/1.1, and the proxy of the environment.
+    /// Creates the default options: TLS 1.2 or later with verification, HTTP/1.1, and the proxy from the environment.
     package init() {}
 
     /// A kind of IP address.
@@ -110,7 +110,7 @@ package struct Proxy: Sendable {
     /// No proxy, even if the environment names one.
     package static let direct = Proxy(choice: .direct)
 
-    /// The words after "The proxy" in error messages; nil for ``direct``.
+    /// The text that follows "The proxy" in error messages; nil for ``direct``.
     package var descriptionForMessages: String? {
         switch choice {
         case .environment, .variableValue: "from the environment"

@@ -30,7 +30,7 @@ package enum HTTPBody: Sendable {
         case .bytes(let bytes): Int64(bytes.count)
         case .file(_, offset: _, let length): length
         case .stream(_, let length): length
-        case .sequence(let parts): parts.reduce(0) { sum, part in sum.flatMap { sum in part.length.map { sum + $0 } } }
+        case .sequence(let bodies): bodies.reduce(0) { sum, body in sum.flatMap { sum in body.length.map { sum + $0 } } }
         }
     }
 }

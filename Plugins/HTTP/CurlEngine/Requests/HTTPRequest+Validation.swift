@@ -11,11 +11,11 @@ extension HTTPRequest {
         }
         try headers.validate()
         try connection.validate()
-        guard body.isSendable else {
+        guard body.hasSupportedBodies else {
             throw CurlEngineError(.invalidRequest, "A sequence of bodies must not contain a stream or `none`.")
         }
         if observeBody != nil, !body.isFile {
-            throw CurlEngineError(.invalidRequest, "Only a file can be observed while it is sent.")
+            throw CurlEngineError(.invalidRequest, "`observeBody` requires a file as the body.")
         }
         if trailers != nil, body.isNone || connection.httpVersion != .http1 {
             throw CurlEngineError(.invalidRequest, "Trailers require a body and HTTP/1.1.")
@@ -28,13 +28,13 @@ extension HTTPBody {
         if case .file = self { true } else { false }
     }
 
-    /// Whether the body can be sent: a sequence must not contain a stream or ``HTTPBody/none``.
-    fileprivate var isSendable: Bool {
-        guard case .sequence(let parts) = self else { return true }
-        return parts.allSatisfy { part in
-            switch part {
+    /// Whether the bodies of a sequence can be sent: none of them may be a stream or ``HTTPBody/none``. True for any other body.
+    fileprivate var hasSupportedBodies: Bool {
+        guard case .sequence(let bodies) = self else { return true }
+        return bodies.allSatisfy { body in
+            switch body {
             case .bytes, .file: true
-            case .sequence: part.isSendable
+            case .sequence: body.hasSupportedBodies
             case .none, .stream: false
             }
         }

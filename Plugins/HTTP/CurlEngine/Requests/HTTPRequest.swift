@@ -1,5 +1,5 @@
 /// One HTTP request. The engine does not follow redirects or retry requests. However, libcurl repeats a `GET`, `HEAD`, `OPTIONS` or
-/// `DELETE` if a reused connection closes before the response.
+/// `DELETE` if a reused connection closes before a response arrives.
 package struct HTTPRequest: Sendable {
     /// The method, in upper case, for example `PATCH`.
     package var method: String
@@ -27,13 +27,13 @@ package struct HTTPRequest: Sendable {
     /// ``CurlEngine/Configuration/maximumResponseBody`` have an effect.
     package var maximumResponseBody = 0
 
-    /// Returns the trailers, the fields that follow the body. With trailers, the body is sent chunked over HTTP/1.1. The headers must
+    /// Returns the trailers, the fields that follow the body. With trailers, the body is sent in HTTP chunks. The headers must
     /// announce the fields (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread. Must not block. An error ends the
     /// request.
     package var trailers: (@Sendable () throws -> HTTPHeaders)?
 
-    /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called on reader threads, so it
-    /// does not delay other transfers. One call follows the other, in file order. The function receives all bytes before the engine sends
+    /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called on reader threads, so it does not
+    /// delay other transfers. The calls do not overlap, and follow the order of the file. The function receives all bytes before the engine sends
     /// the end of the body. If the request ends early, the function may have received unsent bytes.
     package var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 

@@ -19,11 +19,11 @@ package struct HTTPResponse: Sendable {
     /// The URL of the request, as normalized by libcurl.
     package var effectiveURL: String
 
-    /// The sent part of the request's body. A server can respond before the whole body is sent.
+    /// How much of the request's body was sent. A server can respond before the whole body is sent.
     package var sent: SentBytes
 }
 
-/// The sent part of a request's body.
+/// How much of a request's body was sent.
 package struct SentBytes: Hashable, Sendable {
     /// The number of bytes that the socket accepted.
     package var accepted: Int64 = 0

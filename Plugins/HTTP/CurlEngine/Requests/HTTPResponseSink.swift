@@ -14,10 +14,10 @@ package protocol HTTPResponseSink: Sendable {
     /// - Throws: Any error. It ends the request.
     func write(_ bytes: RawSpan) throws
 
-    /// The file offset, in bytes, of the next bytes; 0, the default, if the offset does not matter.
+    /// The file offset, in bytes, at which the next write starts; 0, the default, if the offset does not matter.
     ///
     /// For a download with a dedicated thread, the engine reads this property before it collects the bytes of a write, on the same thread as
-    /// ``write(_:)``. Full writes then end at offsets that are multiples of 256 KiB. For other downloads, the engine does not read it.
+    /// ``write(_:)``. Full writes then end at offsets that are multiples of 256 KiB. For other downloads, the engine does not read this property.
     var offset: Int64 { get }
 }
 

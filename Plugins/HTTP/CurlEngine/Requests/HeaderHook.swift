@@ -54,13 +54,14 @@ public struct RequestInfo: Sendable {
 /// An app's function that adds, changes or removes headers of a request before it is sent, for example to sign it or to add a fresh token.
 ///
 /// A transport calls the hook from one of its tasks, before each request (see ``HeaderReuse``) to a trusted origin: the endpoint's origin,
-/// or an origin in the setting `origins`. After a redirect to another origin, it does not call the hook. The hook receives the headers of
+/// or an origin in the setting `origins`. After a redirect to another origin, the transport does not call the hook. The hook receives the headers of
 /// the request, including credentials, and returns the headers to send. When the attempt is cancelled, the hook's task is cancelled, and
 /// the attempt does not wait for the hook.
 ///
 /// The headers `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer`, `TE`, `Range` and
-/// `If-Range` are reserved. With tus, `Upload-…`, `Tus-…` and `X-HTTP-Method-Override` are also reserved; with plain HTTP, `Content-Range`.
-/// Changing a reserved header ends the attempt with an error.
+/// `If-Range` are reserved. With tus, `Upload-…`, `Tus-…`, `X-HTTP-Method-Override`, `Content-Disposition`,
+/// `Content-Digest`, `Repr-Digest` and `Want-Repr-Digest` are also reserved; with plain HTTP, `Content-Range` is. Changing a reserved header
+/// ends the attempt with an error.
 ///
 /// If the server repeats a secret, the transport removes the secret from receipts, errors and logs. The values of `Authorization`,
 /// `Proxy-Authorization` and `Cookie` are secret. In other headers that the hook adds or changes, each word of at least 8 characters is
@@ -88,8 +89,8 @@ public enum HeaderReuse: Hashable, Sendable {
     /// origin, including retries, until the server responds with 401 or 403.
     ///
     /// The headers are only in memory, so the hook is also called after a restart of the process. A transport remembers the headers of up to
-    /// 1,000 files. If it forgets headers, or if the headers of another file at the same endpoint were rejected and renewed, it calls the hook
-    /// again. Requests outside a session, such as the removal of an upload, always call the hook.
+    /// 1,000 files. If the transport forgets headers, or if the headers of another file at the same endpoint were rejected and renewed, it
+    /// calls the hook again. Requests outside a session, such as the removal of an upload, always call the hook.
     case untilRejected
 }
 

@@ -38,7 +38,7 @@ struct ResponseCollector {
 
     /// Adds bytes of the body.
     ///
-    /// - Returns: Whether the whole body so far is within the size limit.
+    /// - Returns: Whether the body so far is within the size limit.
     mutating func addBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let room = maximumBody - body.count
         unsafe body.append(contentsOf: bytes.prefix(room))

@@ -5,7 +5,7 @@ import TransferCore
 /// them to the sink.
 final class WriteQueue: Sendable {
     private struct State {
-        var chunks: [WriteBuffer] = []
+        var queued: [WriteBuffer] = []
         /// The buffers that were written, or whose write failed, and that the loop has not taken back yet.
         var written: [WriteBuffer] = []
         /// The number of unwritten buffers, including the one being written.
@@ -18,26 +18,26 @@ final class WriteQueue: Sendable {
     }
 
     /// The maximum number of buffers that a writer thread writes before other downloads can use it.
-    private static let maximumChunksPerRun = 16
+    private static let maximumBuffersPerRun = 16
     private let state = Locked(State())
 
     /// Adds a buffer.
     ///
     /// - Returns: Whether the caller must request a writer thread.
-    func append(_ chunk: WriteBuffer) -> Bool {
+    func append(_ buffer: WriteBuffer) -> Bool {
         state.withLock { state in
-            state.chunks.append(chunk)
+            state.queued.append(buffer)
             state.unwritten += 1
             defer { state.isServed = true }
             return !state.isServed
         }
     }
 
-    /// Drops the buffers that have not been written yet. The queue then writes no buffers.
+    /// Drops the buffers that no writer thread has started to write. The queue then writes no more buffers.
     func close() {
         state.withLock { state in
             state.isClosed = true
-            state.chunks = []
+            state.queued = []
         }
     }
 
@@ -49,7 +49,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Requests a notification of the loop when at most `count` buffers remain unwritten, or when a write fails.
+    /// Makes the queue notify the loop when at most `count` buffers remain unwritten, or when a write fails.
     ///
     /// - Returns: True if at most `count` buffers are unwritten now, or the queue is closed. The loop is then notified only if a write fails.
     func requestNotification(atUnwritten count: Int) -> Bool {
@@ -61,40 +61,40 @@ final class WriteQueue: Sendable {
     }
 
     /// Writes buffers to the sink, including buffers that arrive during the call, until none is left or a write fails. Returns after at most
-    /// ``maximumChunksPerRun`` buffers, so that other downloads can use the thread. Called on a writer thread.
+    /// ``maximumBuffersPerRun`` buffers, so that other downloads can use the thread. Called on a writer thread.
     ///
     /// - Parameter notifyLoop: Notifies the loop. Called when the number of unwritten buffers has fallen to the requested number, and when a
     ///   write fails.
     /// - Returns: Whether the caller must request a writer thread again, because buffers may remain.
     func write(to sink: any HTTPResponseSink, notifyLoop: () -> Void) -> Bool {
-        for _ in 0..<Self.maximumChunksPerRun {
-            guard let chunk = next() else { return false }
-            if recordWritten(DownloadState.write(chunk, to: sink)) { notifyLoop() }
+        for _ in 0..<Self.maximumBuffersPerRun {
+            guard let buffer = next() else { return false }
+            if recordWritten(DownloadState.write(buffer, to: sink)) { notifyLoop() }
         }
         return true
     }
 
     private func next() -> WriteBuffer? {
         state.withLock { state in
-            guard !state.isClosed, !state.chunks.isEmpty else {
+            guard !state.isClosed, !state.queued.isEmpty else {
                 state.isServed = false
                 return nil
             }
-            return state.chunks.removeFirst()
+            return state.queued.removeFirst()
         }
     }
 
     /// Stores a buffer after its write.
     ///
     /// - Returns: Whether to notify the loop.
-    private func recordWritten(_ chunk: WriteBuffer) -> Bool {
+    private func recordWritten(_ buffer: WriteBuffer) -> Bool {
         state.withLock { state in
-            state.written.append(chunk)
+            state.written.append(buffer)
             state.unwritten -= 1
-            let hasFailed = chunk.failure != nil
+            let hasFailed = buffer.failure != nil
             if hasFailed {
                 state.isClosed = true
-                state.chunks = []
+                state.queued = []
             }
             guard hasFailed || state.unwritten <= state.notifiesAt ?? -1 else { return false }
             state.notifiesAt = nil
@@ -105,7 +105,7 @@ final class WriteQueue: Sendable {
 
 /// A budget of extra buffers (``WriteBuffer``), shared by all transfers of a loop. The two buffers that each transfer can always have do not count
 /// against the budget. Used only on the thread of ``CurlLoop``.
-final class ChunkAllowance {
+final class BufferBudget {
     /// The number of extra buffers that can still be allocated. The initial 16 buffers of 256 KiB are 4 MiB of memory.
     var left = 16
 }

@@ -6,7 +6,7 @@ package import TransportSupport
 package struct ClientResources: Sendable {
     package let engine = CurlEngine()
     package let disks: DiskThreads
-    package let hook: HeaderSource?
+    package let hook: HeaderHookCaller?
     package let quirks = ServerQuirks()
     let accepted = AcceptedCredentials()
     private let warnings = Locked<Set<String>>([])
@@ -14,12 +14,12 @@ package struct ClientResources: Sendable {
     /// - Parameters:
     ///   - disks: The threads that read and write files.
     ///   - hook: The app's header hook.
-    package init(disks: DiskThreads, hook: HeaderSource?) {
+    package init(disks: DiskThreads, hook: HeaderHookCaller?) {
         self.disks = disks
         self.hook = hook
     }
 
-    /// Returns whether this is the first call with this warning. Used to log each warning only once.
+    /// Returns whether this is the first call with this warning, so that the caller logs each warning only once.
     func isFirst(_ warning: String) -> Bool { warnings.withLock { $0.insert(warning).inserted } }
 
     /// Creates resources with the same disk threads and header hook, but with new connections and empty caches.

@@ -4,7 +4,7 @@ package import TransferCore
 extension CurlEngineError {
     /// Whether the server can't have received the whole request. False for `shutDown`, because the request may have been sent before the
     /// shutdown.
-    package var neverArrived: Bool {
+    package var cannotHaveArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
             .clientCertificateUnusable, .proxyRefused,
@@ -14,7 +14,7 @@ extension CurlEngineError {
     /// Converts this error to a `TransferError` whose message names the origin.
     ///
     /// - Parameters:
-    ///   - network: The network options. The message names the options that may be the cause.
+    ///   - network: The endpoint's network options. The message names the options that may be the cause.
     ///   - isEndpoint: Whether the request went to the endpoint's address. If so, a response that is not HTTP means that the address is wrong.
     package func transferError(at origin: Origin, by network: NetworkOptions, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)
@@ -47,7 +47,7 @@ extension CurlEngineError {
         case .tlsFailed where isUnanswered:
             error(
                 .unreachable, .connectionLost,
-                "\(origin) closed the connection during the TLS handshake. Either the server is down behind a proxy, or the port does not use TLS."
+                "\(origin) closed the connection during the TLS handshake. Either the port does not use TLS, or a proxy is accepting connections for a server that is down."
             )
         case .tlsFailed: error(.unreachable, .notThisProtocol, "The TLS handshake with \(origin) failed.")
         case .tlsNotTrusted where isUnpinnedKey:
@@ -69,7 +69,8 @@ extension CurlEngineError {
         case .proxyRefused where proxyStatus == 407:
             error(
                 .credentials, .credentialsRejected,
-                "\(message) The proxy requires credentials for requests to \(origin), or rejected the credentials that it received.")
+                "\(message) The proxy requires credentials for requests to \(origin), or rejected the credentials that it received. "
+                    + "Check proxyUser and the proxy's password, or the proxy environment variables.")
         case .proxyRefused: error(.unreachable, .connectionRefused, "Cannot connect to \(origin). \(message)")
         case .invalidResponse where isEndpoint && origin.scheme == "http":
             error(
@@ -95,10 +96,10 @@ extension CurlEngineError {
         }
     }
 
-    /// The end of the message about an endpoint that closes connections without a response.
+    /// Returns the end of the message about a server that closes connections without a response.
     private func hint(at origin: Origin, _ isEndpoint: Bool) -> String {
         let scheme = isEndpoint && origin.scheme == "http" ? " If the port uses TLS, change http to https in the address." : ""
-        return " The server may be down behind a proxy.\(scheme)"
+        return " A proxy may be accepting connections for a server that is down.\(scheme)"
     }
 
     /// The end of a message about a proxy: the possible sources of its address.
@@ -114,7 +115,7 @@ extension CurlEngineError {
         return "\(host):\(port)"
     }
 
-    /// Returns whether the origin refused the connection, rather than a proxy in front of the origin.
+    /// Returns whether the origin itself, not a proxy, refused the connection.
     package func isRefused(by origin: Origin) -> Bool {
         guard kind == .refused, let (host, port) = unreachableAddress else { return false }
         return origin.isProbably(host: host, port: port)
@@ -139,7 +140,8 @@ extension CurlEngineError {
 
 extension Origin {
     /// Returns whether a host and port from a libcurl message could be this origin's. libcurl writes hosts in ASCII and without a
-    /// trailing dot. A host with other characters is not compared: libcurl writes it as `xn--…`, and the origin percent-encodes it.
+    /// trailing dot. A host with non-ASCII characters always counts as equal: libcurl writes it as `xn--…`, whereas the origin
+    /// percent-encodes it.
     fileprivate func isProbably(host other: Substring, port otherPort: Substring) -> Bool {
         guard String(port) == otherPort else { return false }
         let own = host.hasSuffix(".") ? String(host.dropLast()) : host

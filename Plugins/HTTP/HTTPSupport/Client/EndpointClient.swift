@@ -74,7 +74,7 @@ package struct EndpointClient: Sendable {
         if let warning = credentials.cleartextWarning, resources.isFirst(warning) { logger.warning("\(warning)") }
     }
 
-    /// The quirks that servers showed in responses to earlier requests.
+    /// The quirks that earlier responses of servers revealed.
     package var quirks: ServerQuirks { resources.quirks }
 
     /// Whether the app has a header hook.
@@ -114,9 +114,9 @@ package struct EndpointClient: Sendable {
             // The server can respond with 417 after the content was sent, because the client waits only briefly for 100 (Continue).
             if outgoing.request.expectsContinue, response.status == 417 { quirks.recordRefusedExpectation(target) }
             if response.status == 401 || response.status == 403, isTrusted, hasHeaderHook, outgoing.repeatsAfterRejection,
-                outgoing.rejectedSince == nil, outgoing.canRepeat()
+                outgoing.renewalsBeforeRejection == nil, outgoing.canRepeat()
             {
-                outgoing.rejectedSince = renewals
+                outgoing.renewalsBeforeRejection = renewals
             } else if !outgoing.request.needsNewConnection, outgoing.mayResultFromBrokenConnection(response.response), outgoing.canRepeat()
             {
                 outgoing.request.needsNewConnection = true
@@ -152,7 +152,7 @@ package struct EndpointClient: Sendable {
         if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = "TransferKit" }
         if isTrusted, let hook = resources.hook {
             let before = Array(request.headers)
-            request.headers = try await headers(from: hook, for: request, rejectedSince: outgoing.rejectedSince)
+            request.headers = try await headers(from: hook, for: request, renewalsBeforeRejection: outgoing.renewalsBeforeRejection)
             secrets += request.headers.filter { !before.contains($0) }.flatMap(\.secrets)
         }
         outgoing.prepare?(&request)
@@ -175,12 +175,12 @@ package struct EndpointClient: Sendable {
             proxyDescription: request.connection.proxy.descriptionForMessages, credentials: fields)
     }
 
-    private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
+    private func headers(from hook: HeaderHookCaller, for request: HTTPRequest, renewalsBeforeRejection: Int?) async throws -> HTTPHeaders {
         let info = RequestInfo(
             method: request.method, url: request.url, endpoint: location, origin: context?.origin ?? AttemptOrigin(),
             attempt: context?.number ?? 1)
-        guard let rejectedSince else { return try await hook.headers(for: info, request.headers, at: endpointAddress) }
-        return try await hook.headersAfterRejection(for: info, request.headers, at: endpointAddress, since: rejectedSince)
+        guard let renewalsBeforeRejection else { return try await hook.headers(for: info, request.headers, at: endpointAddress) }
+        return try await hook.headersAfterRejection(for: info, request.headers, at: endpointAddress, since: renewalsBeforeRejection)
     }
 
     private func connection() async throws -> ConnectionOptions {

@@ -13,17 +13,18 @@ package struct EndpointRequest {
     private(set) var pacing: (@Sendable (Int) -> Allowance)?
     private(set) var progress: (@Sendable (Int64) -> Void)?
 
-    /// Changes the request each time before it is sent, for example to observe the body from its first byte.
+    /// Changes the request before each send, for example to observe the body from its first byte.
     package var prepare: ((inout HTTPRequest) -> Void)?
     /// Returns whether the body can be sent again. If not, the client returns the response instead of repeating the request.
     package var canRepeat: () -> Bool = { true }
-    /// Whether to send the request again with renewed headers after a 401 or 403.
+    /// Whether to repeat the request with renewed headers after a 401 or 403.
     package var repeatsAfterRejection = true
-    /// After a rejection of the credentials, the value of ``EndpointClient/renewals`` before the rejected request was sent; otherwise nil.
-    package var rejectedSince: Int?
+    /// The value of ``EndpointClient/renewals`` before the rejected request was sent; nil unless the credentials were rejected.
+    package var renewalsBeforeRejection: Int?
     /// Whether to use HTTP/1.1, regardless of the endpoint's options.
     package var usesHTTP1 = false
-    /// Returns whether a broken connection may have caused the response. The request is then sent once more, on a new connection.
+    /// Returns whether a broken connection may have caused the response (some servers respond to a broken connection with 400). If so, the
+    /// client repeats the request once, on a new connection.
     package var mayResultFromBrokenConnection: (HTTPResponse) -> Bool = { $0.mayResultFromBrokenConnection }
     /// Returns whether to follow a redirect to a trusted URL. If not, the redirect is the final response.
     package var followsRedirect: (_ url: String) -> Bool = { _ in true }
@@ -35,7 +36,7 @@ package struct EndpointRequest {
     ///   - secrets: Values that errors and receipts must not repeat.
     ///   - sink: Receives the body of the response; nil to keep its first bytes in memory.
     ///   - threads: The threads on which the sink writes.
-    ///   - pacing: Returns the number of body bytes that may be transferred now. Called on a thread of the engine. Must not block.
+    ///   - pacing: Returns the allowance for the next bytes of the body. Called on a thread of the engine. Must not block.
     ///   - progress: Called with the number of transferred bytes, on a thread of the engine. Must not block.
     package init(
         _ request: HTTPRequest, secrets: [String], sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
@@ -49,17 +50,17 @@ package struct EndpointRequest {
         self.progress = progress
     }
 
-    /// Whether two such requests have the same effect as one (RFC 9110, section 9.2.2). Set it only for methods that libcurl does not repeat
-    /// itself; see ``HTTPRequest``.
+    /// Whether sending the request twice has the same effect as sending it once (RFC 9110, section 9.2.2). Set this property only for methods
+    /// that libcurl does not retry automatically; see ``HTTPRequest``.
     package var isIdempotent = false
 
-    /// Returns whether to send the request again on a new connection: the server may have closed the reused connection while the connection was
+    /// Returns whether to repeat the request on a new connection: the server may have closed the reused connection while the connection was
     /// idle, and ``isIdempotent`` is set.
     func canRepeat(after error: CurlEngineError) -> Bool {
         error.mayResultFromIdleConnection && isIdempotent && !request.needsNewConnection && canRepeat()
     }
 
-    /// Returns the values in a URL's query that may be secret, which have at least 8 characters. Shorter values are most likely flags and numbers.
+    /// Returns the values in a URL's query that may be secret: those of at least 8 characters. Shorter values are most likely flags and numbers.
     package static func signatures(in url: String) -> [String] {
         url.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }.flatMap { field in
             let value = field.split(separator: "=", maxSplits: 1).last.map(String.init) ?? ""

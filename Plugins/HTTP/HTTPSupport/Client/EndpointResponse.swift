@@ -20,12 +20,12 @@ package struct EndpointResponse: Sendable {
     package let secrets: [String]
     /// Whether the request carried credentials, or secrets in headers from the app's hook.
     package let sentCredentials: Bool
-    /// Whether the request was sent without the account's credentials or the app's header hook, because its origin is not trusted, or it was
-    /// redirected to another origin.
+    /// Whether the account's credentials and the headers from the app's hook were withheld, because the origin is not trusted, or the request
+    /// was redirected to another origin. False if the account has no credentials and the app has no hook.
     package let withheldCredentials: Bool
     /// Whether the server had accepted the same credentials before this request.
     package let credentialsWereAccepted: Bool
-    /// The words after "The proxy" in a message about the proxy, which may have sent the response; nil if there is no proxy.
+    /// The text that follows "The proxy" in error messages; nil if the configuration uses no proxy. The proxy itself may have sent the response.
     package let proxyDescription: String?
     /// The credentials that the request carried.
     let credentials: [HTTPHeaders.Field]
@@ -52,13 +52,14 @@ package struct EndpointResponse: Sendable {
     package var commonFailure: TransferError? {
         switch status {
         case 407:
-            // With an http address, the proxy sends this response itself, so the message must name the proxy.
+            // For an http URL, the proxy itself sends this response, so the message must name the proxy.
             error(
                 .credentials, .credentialsRejected, by: proxyDescription.map { "The proxy \($0)" },
-                "requires credentials for requests to \(origin), or rejected the credentials that it received")
+                "requires credentials for requests to \(origin), or rejected the credentials that it received"
+                    + (proxyDescription == nil ? "" : ". Check proxyUser and the proxy's password, or the proxy environment variables"))
         case 408: error(.transient, .serverError, "stopped waiting for the request")
         case 423: error(.transient, .serverError, "reports that the file is locked")
-        case 425: error(.transient, .serverError, "asks to send the request again later")
+        case 425: error(.transient, .serverError, "asks the client to repeat the request later")
         case 429: error(.transient, .serverError, "is busy")
         case 417: error(.transient, .rejected, "rejects \"Expect: 100-continue\"")
         case 502...504: error(.transient, .serverUnavailable, "is currently unavailable")
@@ -75,7 +76,7 @@ package struct EndpointResponse: Sendable {
     /// The error for a server that reports success before it can have received the whole request.
     ///
     /// - Parameters:
-    ///   - accepted: The number of bytes of the body that the server can have received.
+    ///   - accepted: The maximum number of body bytes that the server can have received.
     ///   - length: The length of the request's body in bytes; nil for a stream that has not ended.
     package func earlySuccess(after accepted: Int64, of length: Int64? = nil, _ failureClass: FailureClass) -> TransferError {
         let received = length.map { "\(accepted) of \($0) bytes" } ?? "\(accepted) bytes of a stream that has not ended"
@@ -85,7 +86,7 @@ package struct EndpointResponse: Sendable {
                 + "it receives")
     }
 
-    /// Creates an error from this response. For a 429 or 503, the error contains the delay that the server asks for.
+    /// Creates an error from this response. For a 429 or 503, the error contains the delay in `Retry-After`.
     ///
     /// - Parameters:
     ///   - subject: The sender of the response; nil for the server.

@@ -64,11 +64,11 @@ extension String {
     fileprivate var withoutMarkup: String {
         var words: [Substring] = []
         var hidden: Substring?
-        for piece in split(separator: "<") {
-            let parts = piece.split(separator: ">", maxSplits: 1, omittingEmptySubsequences: false)
-            // A piece without `>` is text before the first tag, or an incomplete tag. Only the text is kept.
+        for section in split(separator: "<") {
+            let parts = section.split(separator: ">", maxSplits: 1, omittingEmptySubsequences: false)
+            // A section without `>` is text before the first tag, or an incomplete tag. Only the text is kept.
             guard parts.count == 2 else {
-                if words.isEmpty, hidden == nil, piece.startIndex == startIndex { words += piece.split(whereSeparator: \.isWhitespace) }
+                if words.isEmpty, hidden == nil, section.startIndex == startIndex { words += section.split(whereSeparator: \.isWhitespace) }
                 continue
             }
             let tag = parts[0].prefix { !$0.isWhitespace }.lowercased()[...]

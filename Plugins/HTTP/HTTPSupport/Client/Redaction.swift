@@ -19,7 +19,7 @@ extension String {
         guard !found.isEmpty else { return self }
         guard found.allSatisfy({ $0.count >= Self.minimumReplacedLength }) else { return nil }
         var bytes = Array(utf8)
-        // A secret may be a part of another one.
+        // One secret may contain another one, so longer secrets are replaced first.
         for secret in found.sorted(by: { $0.count > $1.count }) {
             let isNumber = secret.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
             bytes.replace(secret, with: Array((isNumber ? "0" : "[redacted]").utf8))
@@ -77,7 +77,7 @@ extension HTTPHeaders.Field {
     private static let descriptionPrefixes = ["accept-", "content-", "if-", "want-"]
     private static let minimumSecretLength = 8
 
-    /// The secret parts of the value, if the app's header hook has set this header.
+    /// The secrets in the value, if the app's header hook has set this header.
     ///
     /// The values of `Authorization`, `Proxy-Authorization` and `Cookie` are secret. In other headers, each word of at least 8 characters
     /// is secret, unless the header only describes the request. Shorter words are most likely flags and numbers, such as a tenant's number.

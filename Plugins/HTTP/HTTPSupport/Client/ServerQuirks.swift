@@ -1,7 +1,7 @@
 import Locking
 package import TransferCore
 
-/// The limits and protocol deviations that servers showed in their responses. An instance lives as long as its transport and is never
+/// The limits and protocol deviations of servers, as their responses revealed them. An instance lives as long as its transport and is never
 /// saved.
 package final class ServerQuirks: Sendable {
     /// Identifies a file at an endpoint. The file's URL can't identify it, because the query may contain a signature that differs each
@@ -19,7 +19,7 @@ package final class ServerQuirks: Sendable {
         }
     }
 
-    /// The maximum number of entries of each kind. At the limit, all entries of that kind are dropped, and the quirks are detected again.
+    /// The maximum number of stored quirks of each kind. At the limit, all quirks of that kind are dropped, and are detected again.
     private static let maximumCount = 1_000
 
     private struct State {
@@ -45,12 +45,12 @@ package final class ServerQuirks: Sendable {
 
     package func recordRequiredLength(_ origin: Origin) { state.withLock { Self.insert(origin, into: &$0.requiresLength) } }
 
-    /// Returns whether the server sends the whole file in response to a request for a range of it.
+    /// Returns whether the server sends the whole file in response to a range request.
     func ignoresRanges(_ file: File) -> Bool { state.withLock { $0.ignoresRanges.contains(file) } }
 
     func recordIgnoredRange(_ file: File) { state.withLock { Self.insert(file, into: &$0.ignoresRanges) } }
 
-    /// Returns whether a file changed between two requests for ranges of it and has not been downloaded since.
+    /// Returns whether a file changed between two range requests, and has not been downloaded since.
     func isChanging(_ file: File) -> Bool { state.withLock { $0.changing.contains(file) } }
 
     func recordChangedFile(_ file: File) { state.withLock { Self.insert(file, into: &$0.changing) } }

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Runs one task for all callers that need the same result at the same time.
+/// Runs one task for all callers that request the same result at the same time.
 ///
 /// When all callers of a task are cancelled, the task is cancelled.
 package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {

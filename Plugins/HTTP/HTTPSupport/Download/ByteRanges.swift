@@ -10,7 +10,7 @@ struct ByteRanges: Sendable, Hashable {
     /// The position of the first missing byte.
     var prefix: Int64 { ranges.first.flatMap { $0.lowerBound == 0 ? $0.upperBound : nil } ?? 0 }
 
-    /// The number of bytes.
+    /// The number of bytes in the set.
     var count: Int64 { ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
 
     /// The position after the last range.

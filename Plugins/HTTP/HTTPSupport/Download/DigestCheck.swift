@@ -17,12 +17,12 @@ package struct DigestCheck: Sendable {
     /// Whether the server must send a checksum.
     var needsServerChecksum: Bool { verification == .checksum && expected == nil }
 
-    /// The headers that request a checksum from the server; empty if none is needed.
+    /// The headers that request a checksum from the server; empty if the server's checksum is not needed.
     var requestHeaders: HTTPHeaders { needsServerChecksum ? Checksum.requestHeaders : HTTPHeaders() }
 
     /// Rejects a file that can't be verified, or whose checksum on the server differs from the session's.
     ///
-    /// - Parameter name: The names of the file and the server, for messages.
+    /// - Parameter name: The text that names the file and the server in messages.
     func verify(_ remote: RemoteFile, of name: String) throws(TransferError) {
         if needsServerChecksum, remote.digest == nil {
             throw TransferError(

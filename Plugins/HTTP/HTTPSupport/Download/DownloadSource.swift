@@ -14,7 +14,7 @@ package struct DownloadSource: Sendable {
             _ pacing: @escaping @Sendable (Int) -> Allowance
         ) async throws -> (response: HTTPResponse, refusal: TransferError)
 
-    /// The names of the file and the server as shown in messages, for example `a/b.bin at https://example.org`.
+    /// The text that names the file and the server in messages, for example `a/b.bin at https://example.org`.
     let name: String
     /// The URL of the file without its query, which may be secret.
     let shownURL: String

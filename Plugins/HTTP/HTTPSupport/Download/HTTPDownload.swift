@@ -4,8 +4,8 @@ package import TransportSupport
 
 /// One attempt to download one file with `GET`.
 ///
-/// The attempt resumes the part file of an earlier attempt if the server identifies versions of the file by a strong validator, and still
-/// has the same version (RFC 9110, sections 13.1.5 and 14). Otherwise, the download restarts from byte 0.
+/// The attempt resumes from the part file of an earlier attempt if the server identifies versions of the file by a strong validator, and
+/// still has the same version (RFC 9110, sections 13.1.5 and 14). Otherwise, the download restarts from byte 0.
 ///
 /// If the session allows several segments, the first request is for the beginning of the file, at most 16 MiB. If the response has exactly
 /// this range, identifies the version, and reports a large total size, more requests download the remaining ranges in parallel. Otherwise,
@@ -21,7 +21,7 @@ package struct HTTPDownload: Sendable {
     private let destination: DownloadDestination
     private let isNamedByServer: Bool
     private let checkpoint: Checkpoint?
-    private let parallel: Int
+    private let segmentsPerFile: Int
 
     /// - Throws: A ``TransferError`` if the attempt is not a download, or if its options are invalid or conflict.
     package init(
@@ -42,7 +42,7 @@ package struct HTTPDownload: Sendable {
                     + "because the name of a file is not known before its download.")
         }
         checkpoint = attempt.checkpoint
-        parallel = attempt.options.segmentsPerFile
+        segmentsPerFile = attempt.options.segmentsPerFile
         check = try DigestCheck(attempt.options)
     }
 
@@ -54,8 +54,8 @@ package struct HTTPDownload: Sendable {
         var known: RemoteFile?
         var writer: FileWriter?
         var received = ByteRanges()
-        let parallel = source.quirks.isChanging(source.file) ? 1 : parallel
-        var plan = RangePlan(parallel: parallel, threshold: source.options.parallelThreshold)
+        let connections = source.quirks.isChanging(source.file) ? 1 : segmentsPerFile
+        var plan = RangePlan(parallel: connections, threshold: source.options.parallelThreshold)
         // The checkpoint of an empty file confirms no bytes, but may contain the file's name.
         if let checkpoint, (0...RemoteFile.maximumLength).contains(checkpoint.confirmed),
             checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil
@@ -74,19 +74,19 @@ package struct HTTPDownload: Sendable {
             reporter.report(sent: received.count, confirmed: received.prefix)
             writer = opened
         }
-        if let length = known?.length, parallel > 1 || received.ranges.count > 1 {
+        if let length = known?.length, connections > 1 || received.ranges.count > 1 {
             plan.add(received.gaps(upTo: length), of: length)
         } else {
             plan.add(
                 received.prefix > 0
                     ? FileRange(start: received.prefix) : source.quirks.ignoresRanges(source.file) ? .whole : plan.first)
         }
-        let part = PartFile(
+        let partFile = PartFile(
             destination, isNamedByServer: isNamedByServer, continuing: writer, of: known, having: received, plan: plan, on: threads,
             reporter: reporter)
         do {
-            try await fetch(into: part)
-            let receipt = try await complete(part)
+            try await fetch(into: partFile)
+            let receipt = try await complete(partFile)
             source.quirks.recordCompletion(source.file)
             return receipt
         } catch let inPlace as PartFile.IsInPlace {
@@ -97,46 +97,47 @@ package struct HTTPDownload: Sendable {
             return receipt(for: size, at: destination.named(by: upToDate.remote).path)
         } catch {
             // A cancelled request ends immediately, even while the disk still writes the request's bytes. This call waits for the disk.
-            await part.seal()
+            await partFile.seal()
             // A separate task saves the received bytes even if this task was cancelled.
-            await Task { try? await syncAndSave(part) }.value
+            await Task { try? await syncAndSave(partFile) }.value
             throw error
         }
     }
 
     /// Syncs the received bytes and saves a checkpoint for them, if a sync is due and a later attempt can resume.
-    func syncAndSaveIfDue(_ part: PartFile) async throws {
-        guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent,
-            try await writer.syncIfDue(upTo: extent.mark)
+    func syncAndSaveIfDue(_ partFile: PartFile) async throws {
+        guard partFile.remote?.validator != nil, let writer = partFile.writer, let extent = partFile.extent,
+            try await writer.syncIfDue(upTo: extent.syncPosition)
         else { return }
-        try await save(extent, of: part)
+        try await save(extent, of: partFile)
     }
 
     /// Syncs the received bytes and saves a checkpoint for them, if a later attempt can resume.
-    private func syncAndSave(_ part: PartFile) async throws {
-        guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent else { return }
-        try await writer.sync(upTo: extent.mark)
-        try await save(extent, of: part)
+    private func syncAndSave(_ partFile: PartFile) async throws {
+        guard partFile.remote?.validator != nil, let writer = partFile.writer, let extent = partFile.extent else { return }
+        try await writer.sync(upTo: extent.syncPosition)
+        try await save(extent, of: partFile)
     }
 
     /// - Parameter extent: The bytes that were written before the sync.
-    private func save(_ extent: PartFile.Extent, of part: PartFile) async throws {
-        guard let remote = part.remote, extent.received.prefix > 0 else { return }
+    private func save(_ extent: PartFile.Extent, of partFile: PartFile) async throws {
+        guard let remote = partFile.remote, extent.received.prefix > 0 else { return }
         try await reporter.save(try remote.checkpoint(of: extent.received))
-        part.confirm(extent.received.prefix)
+        partFile.confirm(extent.received.prefix)
     }
 
     /// Checks that all bytes arrived, and finishes the file.
-    private func complete(_ part: PartFile) async throws -> TransferReceipt {
-        let writer = try await threads.run { try part.open() }
-        let (remote, size) = (part.remote, part.received.prefix)
+    private func complete(_ partFile: PartFile) async throws -> TransferReceipt {
+        let writer = try await threads.run { try partFile.open() }
+        let (remote, size) = (partFile.remote, partFile.received.prefix)
         if let length = remote?.length, length != size {
             throw TransferError(.transient, .connectionLost, "Only \(size) of \(length) bytes of \(source.name) arrived.")
         }
-        return try await finish(writer, remote ?? part.known, size: size)
+        return try await finish(writer, remote ?? partFile.known, size: size)
     }
 
-    /// Compares the checksum, and gives the part file its final name. If an earlier attempt has already done so, only returns the receipt.
+    /// Compares the checksum, and gives the part file its final name. If an earlier attempt has already renamed the part file, only returns the
+    /// receipt.
     private func finish(_ writer: FileWriter, _ remote: RemoteFile?, size: Int64) async throws -> TransferReceipt {
         var checksum: String?
         if !writer.isInPlace, let digest = try check.digest(of: remote, of: source.name) {
@@ -146,7 +147,7 @@ package struct HTTPDownload: Sendable {
             checksum = digest.text
         }
         reporter.report(total: size)
-        try await keepName(of: remote, writer, size: size)
+        try await saveSuggestedName(of: remote, writer, size: size)
         try await writer.finish(size: size, modificationTime: remote?.modificationTime)
         reporter.report(sent: size, confirmed: size)
         var receipt = receipt(for: size, at: writer.finalPath)
@@ -156,7 +157,7 @@ package struct HTTPDownload: Sendable {
 
     /// Saves a local name from the server in a checkpoint before the file gets that name. Otherwise, the server might suggest another name
     /// to the next attempt after a crash, and the file would exist under both names.
-    private func keepName(of remote: RemoteFile?, _ writer: FileWriter, size: Int64) async throws {
+    private func saveSuggestedName(of remote: RemoteFile?, _ writer: FileWriter, size: Int64) async throws {
         guard var remote, remote.name != nil, !writer.isInPlace else { return }
         remote.length = size
         try await writer.sync(upTo: size)

@@ -4,9 +4,9 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The part file of a download, and its missing ranges. All requests of the download share it.
+/// The part file of a download, and the ranges that it lacks. All requests of the download share one instance.
 final class PartFile: Sendable {
-    /// Thrown to end the request if the overwrite policy keeps the existing file, so no download is needed.
+    /// Thrown to end the request if the overwrite policy keeps the existing file. The download is then not needed.
     struct IsUpToDate: Error {
         var remote: RemoteFile
     }
@@ -20,7 +20,7 @@ final class PartFile: Sendable {
     struct Extent {
         var received: ByteRanges
         /// The position to pass to `FileWriter.sync(upTo:)`. Grows with each written byte, even if ranges are written out of order.
-        var mark: Int64
+        var syncPosition: Int64
     }
 
     private struct State {
@@ -89,7 +89,7 @@ final class PartFile: Sendable {
     var extent: Extent? {
         state.withLock { state in
             guard let writer = state.writer, state.written > 0 else { return nil }
-            return Extent(received: state.received, mark: writer.start + state.written)
+            return Extent(received: state.received, syncPosition: writer.start + state.written)
         }
     }
 
@@ -144,8 +144,8 @@ final class PartFile: Sendable {
         if writer.isSyncDue(upTo: writer.start + written) { checkpointsDueContinuation.yield() }
     }
 
-    /// Rejects further writes, and waits for running writes, however long the disk takes. Then this attempt no longer writes to the part
-    /// file, so the next attempt can use it. Call this method once.
+    /// Rejects further writes, and waits for running writes, however long the disk takes. Afterwards, this attempt no longer writes to the
+    /// part file, so the next attempt can use it. Call this method once.
     func seal() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
@@ -174,7 +174,7 @@ final class PartFile: Sendable {
         waiting?.resume()
     }
 
-    /// Opens the part file after all checks, or returns its writer if the part file is already open. Blocks.
+    /// Checks the destination and opens the part file, or returns the writer if the part file is already open. Blocks.
     ///
     /// - Throws: ``IsUpToDate`` if the overwrite policy keeps the existing file, ``IsInPlace``, or a ``TransferError``.
     @discardableResult func open() throws -> FileWriter {

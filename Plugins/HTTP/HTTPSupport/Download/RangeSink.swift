@@ -7,7 +7,7 @@ import TransferCore
 final class RangeSink: HTTPResponseSink {
     /// Thrown to end the first request for a range if the response has another range, or lacks the version, length or required checksum of
     /// the file. The download then requests the whole file.
-    struct MustBeWhole: Error {}
+    struct NeedsWholeFile: Error {}
 
     private struct State {
         var isAccepted = false
@@ -22,14 +22,14 @@ final class RangeSink: HTTPResponseSink {
     }
 
     private let range: FileRange
-    private let part: PartFile
+    private let partFile: PartFile
     private let source: DownloadSource
     private let check: DigestCheck
     private let state: Locked<State>
 
-    init(_ range: FileRange, of part: PartFile, at source: DownloadSource, check: DigestCheck) {
+    init(_ range: FileRange, of partFile: PartFile, at source: DownloadSource, check: DigestCheck) {
         self.range = range
-        self.part = part
+        self.partFile = partFile
         self.source = source
         self.check = check
         state = Locked(State(position: range.start, end: range.end))
@@ -47,7 +47,7 @@ final class RangeSink: HTTPResponseSink {
     /// is unknown, or if the response has the whole file.
     var rest: FileRange? {
         let state = state.withLock { $0 }
-        guard state.isAccepted else { return range.end != nil && part.version != nil ? range : nil }
+        guard state.isAccepted else { return range.end != nil && partFile.version != nil ? range : nil }
         guard state.isRange, let end = state.end, state.position < end else { return nil }
         return FileRange(start: state.position, end: end)
     }
@@ -55,10 +55,10 @@ final class RangeSink: HTTPResponseSink {
     /// Checks, after the response has ended, that all its bytes arrived.
     ///
     /// - Throws: A transient ``TransferError`` for a short range, which another request can complete; otherwise a protocol violation.
-    func checkEnd(of answer: HTTPResponse) throws(TransferError) {
+    func checkEnd(of response: HTTPResponse) throws(TransferError) {
         let (position, end) = state.withLock { ($0.position, $0.end) }
         guard let end, position != end else { return }
-        if answer.status == 206, position < end {
+        if response.status == 206, position < end {
             // A server may send less than was requested (RFC 9110, section 15.3.7). Another connection or the next attempt requests the
             // missing bytes.
             throw TransferError(.transient, .connectionLost, "The server sent only \(position) bytes of \(source.name).")
@@ -70,9 +70,9 @@ final class RangeSink: HTTPResponseSink {
     func accepts(_ head: HTTPResponseHead) throws -> Bool {
         guard head.status == 200 || head.status == 206 else { return false }
         var remote = RemoteFile(head)
-        if let version = part.version {
+        if let version = partFile.version {
             remote.name = version.name
-        } else if part.isNamedByServer {
+        } else if partFile.isNamedByServer {
             remote.name = SuggestedName(head.headers)?.component.string
         }
         try checkCoding(head, of: remote)
@@ -86,8 +86,8 @@ final class RangeSink: HTTPResponseSink {
             // libcurl would read such a body until the connection closes.
             throw violation("with an implausible length of \(text.prefix(40)) bytes")
         }
-        let isFirst = part.version == nil
-        if let known = part.version {
+        let isFirst = partFile.version == nil
+        if let known = partFile.version {
             try compare(&remote, with: known, head)
         } else if head.status == 206 {
             guard range.end != nil else { throw violation("in part, although the whole file was requested") }
@@ -95,7 +95,7 @@ final class RangeSink: HTTPResponseSink {
             // file.
             guard ContentRange(head.headers)?.start == 0, remote.validator != nil, remote.length != nil,
                 !check.needsServerChecksum || remote.digest != nil
-            else { throw MustBeWhole() }
+            else { throw NeedsWholeFile() }
         }
         try check.verify(remote, of: source.name)
         if head.status == 200, head.headers["Accept-Ranges"]?.lowercased() == "none" || source.quirks.ignoresRanges(source.file) {
@@ -104,19 +104,19 @@ final class RangeSink: HTTPResponseSink {
         let isRange = head.status == 206 && range.end != nil
         let end = isRange ? min(range.end ?? .max, remote.length ?? .max) : remote.length
         // A partial response reports its end, even if the request was for all remaining bytes of a file of unknown length.
-        let partEnd = head.status == 206 ? ContentRange(head.headers)?.end : nil
-        let limit = min(end ?? RemoteFile.maximumLength, partEnd ?? RemoteFile.maximumLength)
+        let contentEnd = head.status == 206 ? ContentRange(head.headers)?.end : nil
+        let limit = min(end ?? RemoteFile.maximumLength, contentEnd ?? RemoteFile.maximumLength)
         state.withLock { $0 = State(isAccepted: true, isRange: isRange, position: range.start, end: end, limit: limit) }
-        part.accept(remote)
+        partFile.accept(remote)
         if isFirst, isRange, let end, let length = remote.length, end < length {
-            part.plan { $0.add([end..<length], of: length) }
+            partFile.plan { $0.add([end..<length], of: length) }
         }
         return true
     }
 
-    /// Checks that a response has the known version, and adds the properties that the response omits.
+    /// Checks that a response has the known version, and adds the known properties that the response omits to `remote`.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the file changed, or if the server does not support ranges of it.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the file changed, or if the server sends no ranges of this file.
     private func compare(_ remote: inout RemoteFile, with known: RemoteFile, _ head: HTTPResponseHead) throws {
         if remote.differs(from: known, head.headers) { throw changed() }
         if head.status == 200 {
@@ -140,7 +140,7 @@ final class RangeSink: HTTPResponseSink {
         let (start, limit) = state.withLock { ($0.position, $0.limit) }
         let position = start + Int64(bytes.byteCount)
         guard position <= limit else { throw violation("past byte \(limit), where the response must end") }
-        try part.write(bytes, at: start)
+        try partFile.write(bytes, at: start)
         state.withLock { $0.position = position }
     }
 
@@ -160,13 +160,14 @@ final class RangeSink: HTTPResponseSink {
     /// such as `reel.tar.gz`.
     private func checkCoding(_ head: HTTPResponseHead, of remote: RemoteFile) throws(TransferError) {
         guard let coding = head.headers["Content-Encoding"]?.lowercased(), !["", "identity"].contains(coding) else { return }
-        let ending = part.name(of: remote).extension?.lowercased() ?? ""
+        let ending = partFile.name(of: remote).extension?.lowercased() ?? ""
         guard Self.endings[coding]?.contains(ending) != true else { return }
         let what = "in the coding \"\(coding.prefix(40))\", which was not requested"
         guard head.status == 200 else { throw violation(what) }
         throw TransferError(
             .unsupported, .invalidResponse,
-            "The server sends \(source.name) \(what), so it is not the file itself; use an address that serves it without a content coding."
+            "The server sends \(source.name) \(what), so the content is not the file itself; use an address that serves the file without "
+                + "a content coding."
         )
     }
 

@@ -72,7 +72,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         return Checkpoint(data: try JSONEncoder().encode(remote), confirmed: received.prefix)
     }
 
-    /// Returns whether this description and an earlier description are certainly of different versions of the file.
+    /// Returns whether this description and an earlier one certainly describe different versions of the file.
     ///
     /// - Parameter headers: The response's headers. A weak validator in them can't identify a version, but it can show a difference.
     func differs(from earlier: RemoteFile, _ headers: HTTPHeaders) -> Bool {

@@ -82,7 +82,7 @@ struct SuggestedName {
 }
 
 /// The parameters in a header's value, after its first `;` (RFC 9110, section 5.6.6). Names are case-insensitive, and the first value of each name
-/// counts. Parses scalars, because a delimiter and a combining mark after it form one character.
+/// applies. Parses scalars, because a delimiter and a combining mark after it form one character.
 private struct HeaderParameters {
     private var values: [String: String] = [:]
 

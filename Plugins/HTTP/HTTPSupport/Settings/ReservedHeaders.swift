@@ -6,8 +6,8 @@ package struct ReservedHeaders: Sendable {
     private static let common: Set<String> = [
         "content-length", "host", "expect", "transfer-encoding", "connection", "trailer", "te", "range", "if-range",
     ]
-    /// Where an app or a user sets a header; for messages.
-    package enum Place {
+    /// The way in which an app or a user sets a header. It selects the text of messages.
+    package enum Scope {
         /// In a setting of an endpoint or a session.
         case setting
         /// In a session's headers.
@@ -45,24 +45,24 @@ package struct ReservedHeaders: Sendable {
     /// headers.
     ///
     /// - Throws: A ``TransferError`` that names the header.
-    package func check(_ name: String, in place: Place = .setting) throws(TransferError) {
+    package func check(_ name: String, in scope: Scope = .setting) throws(TransferError) {
         if Self.secrets.contains(name.lowercased()) {
             throw TransferError(
                 .permanent, .invalidEndpoint,
-                "The header \(name) is a secret; add it as a credential of the endpoint, not \(place == .setting ? "as a setting" : "in a session")."
+                "The header \(name) is a secret; add it as a credential of the endpoint, not \(scope == .setting ? "as a setting" : "in a session")."
             )
         }
         if contains(name) {
             throw TransferError(
                 .permanent, .invalidEndpoint,
-                "The header \(name) is reserved by the \(transport) transport; remove the \(place == .setting ? "setting" : "header").")
+                "The header \(name) is reserved by the \(transport) transport; remove the \(scope == .setting ? "setting" : "header").")
         }
     }
 
     /// Rejects the same headers as ``check(_:in:)``, and also invalid names and values (RFC 9110, sections 5.1 and 5.5).
     ///
     /// - Throws: A ``TransferError`` that names the header, but not its value.
-    package func check(_ name: String, _ value: String, in place: Place = .setting) throws(TransferError) {
+    package func check(_ name: String, _ value: String, in scope: Scope = .setting) throws(TransferError) {
         let isName = !name.isEmpty && name.utf8.allSatisfy(Self.isHeaderNameByte)
         guard isName else {
             throw TransferError(
@@ -74,7 +74,7 @@ package struct ReservedHeaders: Sendable {
                 .permanent, .invalidEndpoint,
                 "The value of the header \(name) contains a line break or another control character; remove it.")
         }
-        try check(name, in: place)
+        try check(name, in: scope)
     }
 
     /// Checks the headers that a session sets for each request, and returns them sorted by name.

@@ -36,7 +36,7 @@ struct DAVElementReader {
         case reference
         /// Within a tag. The associated value is the quotation mark of the current attribute value.
         case tag(quote: UInt8?)
-        /// The associated value of this case and of the next two cases shows how much of the end mark was read: `-->`, `?>` or `]]>`.
+        /// The associated value of this case and of the next two cases shows how much of the closing delimiter was read: `-->`, `?>` or `]]>`.
         case comment(dashes: Int)
         case instruction(mayEnd: Bool)
         case characterData(brackets: Int)

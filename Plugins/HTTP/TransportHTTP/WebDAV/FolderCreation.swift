@@ -4,14 +4,14 @@ import TransferCore
 
 /// Creates the missing folders of uploads on WebDAV servers with `MKCOL` (RFC 4918, section 9.3).
 ///
-/// Remembers the folders of each session, so it usually requests each folder only once, even if several files need the folder at the same
-/// time.
+/// Remembers the folders of each session, so it usually requests the creation of each folder only once, even if several files need the folder
+/// at the same time.
 final class FolderCreation: Sendable {
     /// The state of a folder according to the server.
     enum Outcome: Sendable {
         /// The folder was created now.
         case created
-        /// The name exists, as a folder or a file. WebDAV's response does not distinguish them.
+        /// The name exists, as a folder or a file. WebDAV's response does not show which.
         case exists
         /// The server did not create the folder. The folder may exist nevertheless, so the transport attempts the upload.
         case refused(TransferError)
@@ -71,37 +71,38 @@ final class FolderCreation: Sendable {
         }
     }
 
-    /// Requests one folder. If its parent may be missing, first ensures that the parent exists.
+    /// Requests the creation of one folder. If its parent is missing, ensures that the parent exists, and repeats the request.
     private func create(_ url: String, in parents: ArraySlice<String>, _ session: String, at server: HTTPEndpointClient) async throws
         -> Outcome
     {
-        var answer = try await server.send("MKCOL", to: url, prepare: HTTPEndpointClient.removeConditions)
+        var endpointResponse = try await server.send("MKCOL", to: url, prepare: HTTPEndpointClient.removeConditions)
         // 409: a parent is missing. Some servers respond with 404.
-        if answer.status == 409 || answer.status == 404, !parents.isEmpty {
+        if endpointResponse.status == 409 || endpointResponse.status == 404, !parents.isEmpty {
             if case .refused(let error) = try await ensure(parents, in: session, at: server) { return .refused(error) }
-            answer = try await server.send("MKCOL", to: url, prepare: HTTPEndpointClient.removeConditions)
+            endpointResponse = try await server.send("MKCOL", to: url, prepare: HTTPEndpointClient.removeConditions)
         }
-        switch answer.status {
+        switch endpointResponse.status {
         case 200..<300: return .created
         case 405: return .exists
-        case 401, 407, 507: throw answer.uploadFailure(isGivenURL: false)
+        case 401, 407, 507: throw endpointResponse.uploadFailure(isGivenURL: false)
         case 404, 409:
             return .refused(
-                answer.error(
+                endpointResponse.error(
                     .permanent, .rejected,
-                    "has no folder at the account's address, so folders can't be created in it; create it, or correct the address"))
-        case 403: return .refused(answer.error(.permanent, .forbidden, "does not allow creating the folder of the file"))
+                    "has no folder at the account's address, so no folders can be created there; create that folder, or correct the address"
+                ))
+        case 403: return .refused(endpointResponse.error(.permanent, .forbidden, "does not allow creating the folder of the file"))
         case 501:
             return .refused(
-                answer.error(.unsupported, .unsupported, "can't create folders by WebDAV; remove the account's setting webDAV"))
+                endpointResponse.error(.unsupported, .unsupported, "can't create folders by WebDAV; remove the account's setting webDAV"))
         default:
-            if let failure = answer.commonFailure {
+            if let failure = endpointResponse.commonFailure {
                 // Some servers respond with 500 if the folder exists.
-                if answer.status == 500 { return .refused(failure) }
+                if endpointResponse.status == 500 { return .refused(failure) }
                 throw failure
             }
             return .refused(
-                answer.error(
+                endpointResponse.error(
                     .permanent, .rejected, "did not create the folder of the file; check whether something else has the folder's name"))
         }
     }

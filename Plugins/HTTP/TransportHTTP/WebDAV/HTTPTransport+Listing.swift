@@ -1,7 +1,7 @@
 public import TransferCore
 
 extension HTTPTransport: FolderListing {
-    /// Checks that an endpoint is the folder of a WebDAV server: its options contain ``HTTPOptions/webDAV``, and its address has no placeholders.
+    /// Checks that an endpoint is the folder of a WebDAV server: its options set ``HTTPOptions/webDAV``, and its address has no placeholders.
     ///
     /// The queue calls this method on its executors and on its callers' executors.
     ///

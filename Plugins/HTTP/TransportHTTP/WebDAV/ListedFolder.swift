@@ -5,7 +5,7 @@ struct ListedFolder {
     /// The relation between a URL in a listing and the folder.
     enum Place: Hashable {
         case itself
-        /// A member of the folder, whose name can contain any bytes. `endsInSlash` is a sign of a folder.
+        /// A member of the folder, whose name can contain any bytes. `endsInSlash` suggests that the member is a folder.
         case member(name: [UInt8], endsInSlash: Bool)
         /// Another server, or a path that is not directly in the folder.
         case outside

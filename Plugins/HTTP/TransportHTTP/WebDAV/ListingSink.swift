@@ -41,18 +41,18 @@ final class ListingSink: HTTPResponseSink {
         parser.withLock { $0 = Parser(folder: ListedFolder(url: url)) }
     }
 
-    /// Whether a part of a listing has arrived.
+    /// Whether the start of a listing has arrived.
     var hasBegun: Bool { parser.withLock { $0.bytes > 0 } }
 
     func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 207 }
 
     func write(_ bytes: RawSpan) throws {
-        let chunk = unsafe bytes.withUnsafeBytes { unsafe Array($0) }
+        let received = unsafe bytes.withUnsafeBytes { unsafe Array($0) }
         let entries = try parser.withLock { parser in
-            parser.bytes = parser.bytes.addingReportingOverflow(Int64(chunk.count)).partialValue
+            parser.bytes = parser.bytes.addingReportingOverflow(Int64(received.count)).partialValue
             guard parser.bytes <= maximumBytes else { throw failure("is larger than \(maximumBytes) bytes") }
             do {
-                return try parser.reader.read(chunk).compactMap { try entry($0, &parser) }
+                return try parser.reader.read(received).compactMap { try entry($0, &parser) }
             } catch let malformed as DAVElementReader.Malformed {
                 throw failure(malformed.reason)
             }
@@ -82,7 +82,7 @@ final class ListingSink: HTTPResponseSink {
         }
     }
 
-    /// Returns the number of bytes of the response that may arrive now, at most `limit`.
+    /// Returns the allowance for the next bytes of the response, at most `limit` bytes.
     func allowance(upTo limit: Int) -> Allowance {
         waiting.withLock { $0.count } < Self.maximumWaiting ? Allowance(bytes: limit) : Allowance(bytes: 0, retryAfter: Self.pause)
     }

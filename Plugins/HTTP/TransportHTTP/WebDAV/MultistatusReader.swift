@@ -15,7 +15,7 @@ struct MultistatusReader {
         var isGone: Bool { status == 404 || status == 410 }
     }
 
-    // The paths of the elements that matter. Properties can contain elements of the same names.
+    // The paths of the elements that matter. A path is necessary, because properties can contain elements of the same names.
     private static let response: [DAVElement] = [.multistatus, .response]
     private static let href = response + [.href]
     private static let responseStatus = response + [.status]
@@ -31,7 +31,7 @@ struct MultistatusReader {
     private var member: Member?
     /// The status of the current `response` element as a whole.
     private var status: Int?
-    /// The properties of the current `propstat` element. They count only if its status, which follows them, is a success.
+    /// The properties in the current `propstat` element, and its status. The properties are ignored if the status is not a success.
     private var found: (hasType: Bool, isFolder: Bool, size: Int64?, status: Int?) = (false, false, nil, nil)
 
     /// Reads the next bytes, and returns the members that are complete.

@@ -4,8 +4,8 @@ import TransferCore
 
 /// Lists one folder of a WebDAV server with `PROPFIND` (RFC 4918, section 9.1).
 struct WebDAVListing: Sendable {
-    /// The maximum number of entries in one call of the receiver.
-    private static let batch = 1_000
+    /// The maximum number of entries to pass to `receive` in one call.
+    private static let batchSize = 1_000
     /// The maximum number of bytes of a response, enough for about 10,000,000 entries. Without this limit, a listing could run forever.
     private static let maximumBytes: Int64 = 4 << 30
     /// The body of a request for only the properties that a listing needs (RFC 4918, section 15).
@@ -24,7 +24,7 @@ struct WebDAVListing: Sendable {
 
     /// Lists the folder.
     ///
-    /// - Throws: A ``TransferError``, `CancellationError`, or the receiver's error.
+    /// - Throws: A ``TransferError``, `CancellationError`, or the error of `receive`.
     func run() async throws {
         let (path, origin) = (path, server.origin)
         let sink = ListingSink(maximumBytes: Self.maximumBytes) { problem in
@@ -46,26 +46,26 @@ struct WebDAVListing: Sendable {
     }
 
     private func deliver(_ sink: ListingSink) async throws {
-        while let entries = sink.take(Self.batch) { try await receive(entries) }
+        while let entries = sink.take(Self.batchSize) { try await receive(entries) }
     }
 
     private func request(_ sink: ListingSink) async throws {
-        let answer = try await ask(server.address.folder(path), depth: 1, sink)
+        let endpointResponse = try await sendOrRepeat(server.address.folder(path), depth: 1, sink)
         // Apache rejects the URL of a file if it ends with a slash.
-        if answer.status == 400, try await isFile() { throw notAFolder }
-        guard answer.status == 207 else { throw answer.listingFailure(of: path) }
+        if endpointResponse.status == 400, try await isFile() { throw notAFolder }
+        guard endpointResponse.status == 207 else { throw endpointResponse.listingFailure(of: path) }
         guard try sink.finish() else { throw notAFolder }
     }
 
     /// Returns whether the listed URL is the URL of a file.
     private func isFile() async throws -> Bool {
         let sink = ListingSink(maximumBytes: Self.maximumBytes) { TransferError(.protocolViolation, .invalidResponse, $0) }
-        let answer = try await ask(server.address.download(TransferNames(path)), depth: 0, sink)
-        return try answer.status == 207 && !sink.finish()
+        let endpointResponse = try await sendOrRepeat(server.address.download(TransferNames(path)), depth: 0, sink)
+        return try endpointResponse.status == 207 && !sink.finish()
     }
 
     /// Sends a `PROPFIND` request, and repeats it once if the connection broke before the listing began.
-    private func ask(_ url: String, depth: Int, _ sink: ListingSink) async throws -> EndpointResponse {
+    private func sendOrRepeat(_ url: String, depth: Int, _ sink: ListingSink) async throws -> EndpointResponse {
         do {
             return try await send(url, depth: depth, sink)
         } catch let error as TransferError where error.code == .connectionLost && !sink.hasBegun {

@@ -1,8 +1,7 @@
 import Dispatch
 import TransferKit
 
-/// A connection to the database of a fleet, with a separate dispatch queue, because calls of libpq block. Reconnects after the connection
-/// was lost.
+/// A connection to a fleet's database. Runs on its own dispatch queue, because calls to libpq block. Reconnects if the connection was lost.
 package actor PostgresConnection {
     /// Runs the actor on a dispatch queue, so that it never blocks the cooperative thread pool.
     private final class Executor: SerialExecutor {
@@ -18,7 +17,7 @@ package actor PostgresConnection {
     private static let maximumRepetitions = 5
 
     package nonisolated let url: PostgresURL
-    /// Checks a new connection, for example the schema.
+    /// Checks a new connection, for example that the database's tables have the expected version.
     private let check: @Sendable (PostgresLink) throws -> Void
     private let executor = Executor()
     private var link: PostgresLink?
@@ -34,8 +33,8 @@ package actor PostgresConnection {
     ///
     /// - Throws: ``QueueError``: the errors of the body and of the connection's check; `invalidRequest` if a value contains a zero byte;
     ///   `statementRejected` if the database rejected a statement, and would reject it again; `storageUnavailable` if the database rejected
-    ///   a statement for another reason, has an unreadable value, or can't be reached. If it can't be reached, the transaction may have
-    ///   taken effect.
+    ///   a statement for another reason, has an unreadable value, or can't be reached. If the database can't be reached, the transaction
+    ///   may have taken effect.
     package func transaction<Value: Sendable>(_ body: @Sendable (PostgresLink) throws -> Value) throws -> Value {
         try translatingErrors {
             var repetitions = 0
@@ -66,7 +65,7 @@ package actor PostgresConnection {
         }
     }
 
-    /// Waits at most `timeout` for a notification on this connection's channel, and returns the different payloads of all notifications
+    /// Waits at most `timeout` for a notification on this connection's channel, and returns the distinct payloads of all notifications
     /// that have arrived. The check of the connection must have sent `LISTEN`. Blocks this actor's dispatch queue.
     package func awaitNotifications(timeout: Duration) throws -> Set<String> {
         try translatingErrors {
@@ -96,7 +95,7 @@ package actor PostgresConnection {
         return link
     }
 
-    /// Converts errors of PostgreSQL to errors of a queue, whose messages name the database and the next step.
+    /// Converts PostgreSQL errors to queue errors, whose messages name the database and the next step.
     private func translatingErrors<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()

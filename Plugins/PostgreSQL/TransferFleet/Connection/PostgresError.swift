@@ -1,4 +1,4 @@
-/// An error of PostgreSQL or of the connection to it.
+/// An error from PostgreSQL, or from the connection to PostgreSQL.
 package struct PostgresError: Error, CustomStringConvertible {
     /// The kind of failure.
     package enum Kind: Equatable {

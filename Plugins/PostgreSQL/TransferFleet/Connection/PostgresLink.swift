@@ -26,7 +26,7 @@ import CPostgres
             unsafe Self.withCStrings(parameters.map { $0.1 as String? } + [nil]) { values in unsafe PQconnectdbParams(names, values, 1) }
         }
         guard let opened = unsafe opened else {
-            throw PostgresError(kind: .connection, message: "There is no memory for a connection.")
+            throw PostgresError(kind: .connection, message: "Out of memory.")
         }
         guard unsafe PQstatus(opened) == CONNECTION_OK, unsafe PQsetnonblocking(opened, 1) == 0 else {
             let message = unsafe String(cString: PQerrorMessage(opened))
@@ -43,7 +43,7 @@ import CPostgres
     /// The descriptor of the connection's socket, for poll(2).
     var socket: CInt { unsafe PQsocket(handle) }
 
-    /// Returns whether the server process with this ID opened the connection. If not, the connection goes through a pooler such as
+    /// Returns whether the server process with this ID accepted the connection. If not, the connection goes through a pooler such as
     /// PgBouncer, which reports its own process ID when it opens a connection.
     func isServedBy(process: Int64) -> Bool { unsafe Int64(PQbackendPID(handle)) == process }
 
@@ -66,7 +66,7 @@ import CPostgres
 
     /// Reads the notifications that have arrived, after waiting at most `timeout` for the first one.
     ///
-    /// - Returns: The different payloads.
+    /// - Returns: The distinct payloads.
     func awaitNotifications(timeout: Duration) throws(PostgresError) -> Set<String> {
         var found = takeNotifications()
         if found.isEmpty, try poll(POLLIN, timeout) {
@@ -147,7 +147,7 @@ import CPostgres
         return PostgresError(kind: .statement(state: state), message: Self.sentence(field("M") ?? "The server rejected a statement."))
     }
 
-    /// A message of libpq, which can have several lines, as one line.
+    /// Joins the lines of a libpq message into one line.
     private static func sentence(_ text: String) -> String {
         let line = text.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }.joined(separator: "; ")
         return line.hasSuffix(".") ? line : line + "."
@@ -161,7 +161,7 @@ import CPostgres
         defer { unsafe pointers.forEach { unsafe free(UnsafeMutablePointer(mutating: $0)) } }
         return unsafe pointers.withUnsafeBufferPointer { buffer in
             guard let base = buffer.baseAddress else {
-                // An empty array may have no address, and libpq accepts any pointer for no parameters.
+                // An empty array may have no address, and libpq accepts any pointer if there are no parameters.
                 var none: UnsafePointer<CChar>?
                 return unsafe withUnsafePointer(to: &none) { unsafe body($0) }
             }

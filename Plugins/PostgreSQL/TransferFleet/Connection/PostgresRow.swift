@@ -2,7 +2,7 @@ import CPostgres
 package import Foundation
 package import TransferKit
 
-/// A row of a result. Values are text, as PostgreSQL prints them.
+/// A row of a query's result. Values are text, as PostgreSQL prints them.
 package struct PostgresRow: Sendable {
     private let values: [String?]
 

@@ -22,7 +22,7 @@ extension FleetMember {
     private func renew() async throws {
         let began = ContinuousClock.now
         var leases: [(lease: LeaseReference, statistics: SessionStatistics?)] = []
-        for (id, session) in held where !session.isLost {
+        for (id, session) in taken where !session.isLost {
             // The queue does not have a session that it has not added yet, or that the member is giving back.
             var status: SessionStatus?
             if session.isAdopted {
@@ -30,10 +30,11 @@ extension FleetMember {
                     status = try await queue.statusForMember(of: id)
                 } catch let error as QueueError where error.code == .noSuchSession && session.phase == .running {
                     // The member may have stopped the session during the call.
-                    guard let current = held[id], current.lease == session.lease, !current.isLost, current.phase == .running else {
+                    guard let current = taken[id], current.lease == session.lease, !current.isLost, current.phase == .running else {
                         continue
                     }
-                    // The queue has lost the session, for example to the quarantine. Without a renewal, another member continues it.
+                    // The queue has lost the session, for example to the quarantine. Without a renewal, another member takes over the
+                    // session.
                     logger.error("The queue has lost a session. \(error)", metadata: ["session": "\(id)"])
                     continue
                 } catch {
@@ -42,31 +43,31 @@ extension FleetMember {
             }
             leases.append((session.lease, status?.statistics))
             // The event about the session's end may have been lost in a gap.
-            guard let status, held[id]?.lease == session.lease, held[id]?.phase == .running, outcomes[id] == nil else { continue }
+            guard let status, taken[id]?.lease == session.lease, taken[id]?.phase == .running, outcomes[id] == nil else { continue }
             if status.state == .completed { outcomes[id] = .completed }
             if status.state == .failed, let error = status.error { outcomes[id] = .failed(error) }
             if outcomes[id] != nil { wake() }
         }
-        let answer = try await heartbeats.renew(leases, of: description)
-        let requests = answer.requests
-        for (lease, _) in leases where held[lease.id]?.lease == lease {
+        let response = try await heartbeats.renew(leases, of: description)
+        let requests = response.requests
+        for (lease, _) in leases where taken[lease.id]?.lease == lease {
             if requests[lease.id] != nil {
-                held[lease.id]?.deadline = began + FleetLease.duration - FleetLease.safetyMargin
+                taken[lease.id]?.deadline = began + FleetLease.duration - FleetLease.safetyMargin
             } else if outcomes[lease.id] == nil {
                 await lose(lease.id)
             }
-            // If the run has ended, `report(_:of:)` checks the lease.
+            // If the session has ended, `report(_:of:)` checks the lease.
         }
         // If no lease was renewed, the response contains no shares.
-        if !requests.isEmpty { await apply(answer.rates) }
-        retryEndpoints(answer.retries)
-        for (id, request) in requests { follow(request, id, runRequests: answer.runRequests[id] ?? 0) }
+        if !requests.isEmpty { await apply(response.rates) }
+        retryEndpoints(response.retries)
+        for (id, request) in requests { follow(request, id, runRequests: response.runRequests[id] ?? 0) }
     }
 
     /// Stops sessions whose leases were not renewed in time.
     func watchDeadlines() async {
         while (try? await Task.sleep(for: .milliseconds(500))) != nil {
-            for (id, held) in held where !held.isLost && held.deadline <= ContinuousClock.now {
+            for (id, session) in taken where !session.isLost && session.deadline <= ContinuousClock.now {
                 logger.error("Stopped a session, because its lease could not be renewed in time.", metadata: ["session": "\(id)"])
                 await lose(id)
             }

@@ -1,14 +1,14 @@
 import Logging
 import TransferKit
 
-/// Performs the fleet's requests to this member, which arrive in the responses to heartbeats. After an error, the next heartbeat retries a
-/// request.
+/// Performs the fleet's requests to this member, which arrive in the responses to heartbeats. After an error, the member retries the
+/// request at the next heartbeat.
 extension FleetMember {
     /// Performs the fleet's request for a session.
     ///
     /// - Parameter runRequests: The number of calls of `run` since the session was taken.
     func follow(_ request: LeaseRequest, _ id: SessionID, runRequests: Int64) {
-        guard let session = held[id], session.phase == .running, outcomes[id] == nil else { return }
+        guard let session = taken[id], session.phase == .running, outcomes[id] == nil else { return }
         let operation: SessionOperation
         switch request {
         case .giveBack: return stop(id, isInterrupted: false)
@@ -18,7 +18,7 @@ extension FleetMember {
         case .run, .pause: return
         }
         guard session.isAdopted, !session.isChanging else { return }
-        held[id]?.isChanging = true
+        taken[id]?.isChanging = true
         Task { await change(id, session.lease, by: operation, runRequests: runRequests) }
     }
 
@@ -35,16 +35,16 @@ extension FleetMember {
             isDone = false
             logger.warning("A session of the fleet can't be \(operation.participle) now. \(error)", metadata: ["session": "\(id)"])
         }
-        guard held[id]?.lease == lease else { return }
-        held[id]?.isChanging = false
+        guard taken[id]?.lease == lease else { return }
+        taken[id]?.isChanging = false
         guard isDone else { return }
         switch operation {
-        case .pause: held[id]?.isPaused = true
+        case .pause: taken[id]?.isPaused = true
         case .resume:
-            held[id]?.isPaused = false
+            taken[id]?.isPaused = false
             // A call of `run` also resumes a paused session.
             follow(.run, id, runRequests: runRequests)
-        default: held[id]?.runRequests = runRequests
+        default: taken[id]?.runRequests = runRequests
         }
     }
 

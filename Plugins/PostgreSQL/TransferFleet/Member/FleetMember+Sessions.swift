@@ -5,21 +5,21 @@ package import TransferKit
 /// The life of a session on a member: the member takes the session, runs it in its own queue, and then reports its end or gives it back to
 /// the fleet.
 extension FleetMember {
-    /// The delay before a session may start again, after a member could not add the session to its queue.
+    /// The delay before a session may start again, if the member could not add the session to its queue.
     private static let adoptionRetryDelay = Duration.seconds(30)
-    /// The delay before the member asks its queue again to remove a session.
-    private static let withdrawalRetryDelay = Duration.seconds(1)
-    /// The delay before a session whose earlier run has not ended starts again.
+    /// The delay before the member tries again to remove a session from its queue.
+    private static let removalRetryDelay = Duration.seconds(1)
+    /// The delay before a session may start again, if its earlier run has not ended.
     private static let rerunDelay = Duration.seconds(5)
     /// The maximum number of failed files that the member reports in one transaction.
-    private static let maximumRecords = 1_000
+    private static let maximumReportedFailures = 1_000
 
     /// Adds a taken session to the sessions whose leases the member renews.
     ///
     /// - Returns: False if the queue is still ending an earlier run of the session, whose lease was lost.
-    func hold(_ lease: FleetLease, takenAt began: ContinuousClock.Instant) -> Bool {
-        guard held[lease.id] == nil else { return false }
-        held[lease.id] = Held(
+    func register(_ lease: FleetLease, takenAt began: ContinuousClock.Instant) -> Bool {
+        guard taken[lease.id] == nil else { return false }
+        taken[lease.id] = TakenSession(
             lease: lease.reference, account: lease.account.name, deadline: began + FleetLease.duration - FleetLease.safetyMargin,
             runRequests: lease.mustRun ? nil : 0)
         // The queue has not used the endpoints of a new account, so it has nothing to try again.
@@ -27,7 +27,7 @@ extension FleetMember {
         return true
     }
 
-    /// Gives back a session for which ``hold(_:takenAt:)`` returned false.
+    /// Gives back a session for which ``register(_:takenAt:)`` returned false.
     func returnEarly(_ lease: FleetLease) async {
         let reference = lease.reference
         _ = try? await store.locked { try $0.giveBack(reference, statistics: nil, delay: Self.rerunDelay, isInterrupted: true) }
@@ -36,7 +36,7 @@ extension FleetMember {
     /// Adds a taken session to the member's queue, which starts it.
     func adopt(_ lease: FleetLease) async {
         // While other sessions were added, the lease may have been lost, or the fleet may have requested the session back.
-        guard held[lease.id]?.lease == lease.reference, held[lease.id]?.phase == .running else { return }
+        guard taken[lease.id]?.lease == lease.reference, taken[lease.id]?.phase == .running else { return }
         let adoption = Task {
             await recorder.begin(lease.reference)
             // Without this check, the queue would keep the session, and wait for the missing transport.
@@ -53,14 +53,14 @@ extension FleetMember {
             }
             try await queue.adopt(lease.draft)
         }
-        held[lease.id]?.adoption = adoption
+        taken[lease.id]?.adoption = adoption
         do {
             try await adoption.value
-            if held[lease.id]?.lease == lease.reference { held[lease.id]?.isAdopted = true }
+            if taken[lease.id]?.lease == lease.reference { taken[lease.id]?.isAdopted = true }
             // The fleet may have sent a request before the queue had the session.
             heartbeatRequest.yield()
         } catch {
-            guard held[lease.id]?.lease == lease.reference else { return }
+            guard taken[lease.id]?.lease == lease.reference else { return }
             logger.error("Cannot run a session. \(error)", metadata: ["session": "\(lease.id)"])
             await giveUp(lease, error)
         }
@@ -90,7 +90,7 @@ extension FleetMember {
 
     /// Reports the end of a session to the fleet, then removes the session from the queue.
     func report(_ outcome: Outcome, of id: SessionID) async throws {
-        guard let session = held[id], !session.isLost, session.phase == .running else {
+        guard let session = taken[id], !session.isLost, session.phase == .running else {
             outcomes[id] = nil
             return
         }
@@ -100,7 +100,7 @@ extension FleetMember {
             outcomes[id] = nil
             return
         }
-        // The queue has abandoned the session's run, which may still send. The member keeps the session until the run has ended.
+        // The queue may have abandoned the session's run, which may still send data. The member keeps the session until the run has ended.
         guard await !queue.hasUnendedRun(of: id) else { return }
         let statistics = status.statistics
         let lease = session.lease
@@ -114,8 +114,8 @@ extension FleetMember {
                 isValid = true
             } else {
                 // A retry must know which files have failed.
-                for start in stride(from: 0, to: failures.count, by: Self.maximumRecords) {
-                    let events = failures[start..<min(start + Self.maximumRecords, failures.count)].map {
+                for start in stride(from: 0, to: failures.count, by: Self.maximumReportedFailures) {
+                    let events = failures[start..<min(start + Self.maximumReportedFailures, failures.count)].map {
                         (lease, FileProgress(position: $0.position, event: .failed($0.error)))
                     }
                     _ = try await store.record(events, of: name)
@@ -126,13 +126,13 @@ extension FleetMember {
             isValid = try await store.locked { try $0.finish(lease, error: nil, statistics: statistics) }
         }
         // The deadline of the lease may have passed during the transaction.
-        guard held[id]?.lease == lease, held[id]?.phase == .running else { return }
+        guard taken[id]?.lease == lease, taken[id]?.phase == .running else { return }
         outcomes[id] = nil
         if !isValid { logger.error("The lease of a session ended before its end was recorded.", metadata: ["session": "\(id)"]) }
-        held[id]?.isLost = true
-        held[id]?.phase = .stopping
+        taken[id]?.isLost = true
+        taken[id]?.phase = .stopping
         await recorder.end(id)
-        withdraw(id) {}
+        removeAfterRun(id) {}
     }
 
     /// The failed files of a session.
@@ -158,22 +158,22 @@ extension FleetMember {
 
     /// Interrupts a session, and ends its lease once its run has ended.
     private func stop(_ id: SessionID, endingLease end: @escaping @Sendable (FleetTransaction, LeaseReference) throws -> Bool) {
-        guard let session = held[id], session.phase == .running else { return }
-        held[id]?.phase = .stopping
-        withdraw(id) { [store] in
+        guard let session = taken[id], session.phase == .running else { return }
+        taken[id]?.phase = .stopping
+        removeAfterRun(id) { [store] in
             _ = try? await store.locked { try end($0, session.lease) }
         }
     }
 
-    /// Stops a session whose lease has ended or ends soon. Another member may take it, so this member writes nothing more about it to the
+    /// Stops a session whose lease has ended or ends soon. Another member may take the session, so this member writes nothing more about it to the
     /// fleet, and removes nothing from servers.
     func lose(_ id: SessionID) async {
-        guard let session = held[id], !session.isLost else { return }
-        held[id]?.isLost = true
+        guard let session = taken[id], !session.isLost else { return }
+        taken[id]?.isLost = true
         outcomes[id] = nil
         if session.phase == .running {
-            held[id]?.phase = .stopping
-            withdraw(id) {}
+            taken[id]?.phase = .stopping
+            removeAfterRun(id) {}
         }
         await recorder.end(id)
     }
@@ -181,15 +181,15 @@ extension FleetMember {
     /// Stops all sessions like ``lose(_:)``, and waits until the queue has removed them.
     func loseAll() async {
         isLeaving = true
-        for id in held.keys { await lose(id) }
-        await waitForWithdrawals()
+        for id in taken.keys { await lose(id) }
+        await waitForRemovals()
     }
 
     /// Interrupts all sessions, and gives them back.
     func giveAllBack() async {
         isLeaving = true
-        for id in held.keys { stop(id) }
-        await waitForWithdrawals()
+        for id in taken.keys { stop(id) }
+        await waitForRemovals()
         do {
             try await store.leave(description)
         } catch {
@@ -197,26 +197,26 @@ extension FleetMember {
         }
     }
 
-    private func waitForWithdrawals() async {
-        while let task = withdrawals.values.first { await task.value }
+    private func waitForRemovals() async {
+        while let task = removals.values.first { await task.value }
     }
 
     /// Removes a session from the member's queue once its run has ended, and then calls `giveBack`, unless the lease was lost. Until then,
-    /// the member keeps the session, because its run may still send.
-    private func withdraw(_ id: SessionID, then giveBack: @escaping @Sendable () async -> Void) {
-        let adoption = held[id]?.adoption
-        withdrawals[id] = Task {
+    /// the member keeps the session, because its run may still send data.
+    private func removeAfterRun(_ id: SessionID, then giveBack: @escaping @Sendable () async -> Void) {
+        let adoption = taken[id]?.adoption
+        removals[id] = Task {
             // Revoke the session immediately, even if the queue is still adding it.
             await queue.revoke(id)
             _ = await adoption?.result
             guard await removeFromQueue(id) else {
-                withdrawals[id] = nil
+                removals[id] = nil
                 return
             }
-            if held[id]?.isLost == false { await giveBack() }
+            if taken[id]?.isLost == false { await giveBack() }
             await recorder.end(id)
-            held[id] = nil
-            withdrawals[id] = nil
+            taken[id] = nil
+            removals[id] = nil
             sessionsLeft.send()
             wake()
         }
@@ -240,7 +240,7 @@ extension FleetMember {
                 }
             }
             if isLeaving { return false }
-            try? await Task.sleep(for: Self.withdrawalRetryDelay)
+            try? await Task.sleep(for: Self.removalRetryDelay)
         }
     }
 
@@ -253,14 +253,14 @@ extension FleetMember {
         }
         // When the fleet offers the account again, the member saves it in the queue again, which unblocks it.
         accounts[account] = nil
-        for (id, session) in held where session.account == account { stop(id) }
+        for (id, session) in taken where session.account == account { stop(id) }
     }
 }
 
 extension FleetMember {
-    /// The state of a session in the member's own queue; nil if the queue does not have it.
+    /// The state of a session in the member's own queue; nil if the queue does not have the session.
     package func localState(of id: SessionID) async throws -> SessionState? {
-        guard held[id] != nil else { return nil }
+        guard taken[id] != nil else { return nil }
         do {
             return try await queue.statusForMember(of: id).state
         } catch let error as QueueError where error.code == .noSuchSession {
@@ -273,7 +273,7 @@ extension FleetMember {
     package func waitUntilLeft(_ id: SessionID) async throws {
         while true {
             let version = sessionsLeft.version
-            guard held[id] != nil else { return }
+            guard taken[id] != nil else { return }
             try await sessionsLeft.wait(after: version)
         }
     }

@@ -32,15 +32,15 @@ public struct FleetMemberConfiguration: Sendable {
 /// The member renews its leases every 3 s. If it can't reach the database, it stops its sessions 5 s before their leases end, so that another member
 /// never sends the same file at the same time. It measures this time with its own clock, which also runs while the host is suspended.
 public actor FleetMember {
-    /// What the member does with a session that it has taken.
+    /// The phase of a session that the member has taken.
     enum Phase {
         case running
-        /// The queue interrupts the session. Afterwards, the member gives it back, unless the lease is lost.
+        /// The queue interrupts the session. Afterwards, the member gives the session back, unless the lease is lost.
         case stopping
     }
 
     /// A session that the member has taken.
-    struct Held {
+    struct TakenSession {
         var lease: LeaseReference
         var account: String
         /// The task that adds the session to the member's queue; nil until the member starts it.
@@ -48,7 +48,7 @@ public actor FleetMember {
         /// Whether the member's queue has added the session.
         var isAdopted = false
         var phase = Phase.running
-        /// The time by which the member must have stopped the session, according to its own clock.
+        /// The time by which the member must have stopped the session, according to the member's own clock.
         var deadline: ContinuousClock.Instant
         /// Whether the lease is lost, so that the member must not write about the session to the fleet.
         var isLost = false
@@ -82,14 +82,14 @@ public actor FleetMember {
     let wakeUp: AsyncStream<Void>.Continuation
     let heartbeatRequests: AsyncStream<Void>
     let heartbeatRequest: AsyncStream<Void>.Continuation
-    /// The sessions that the member has taken, and that have not left its queue yet.
-    var held: [SessionID: Held] = [:]
-    /// The ends of sessions that the member has not reported to the fleet yet.
+    /// The sessions that the member has taken, until they have left its queue.
+    var taken: [SessionID: TakenSession] = [:]
+    /// The outcomes of ended sessions that the member has not reported to the fleet yet.
     var outcomes: [SessionID: Outcome] = [:]
     /// The accounts as the member last saved them in its queue.
     var accounts: [String: Account] = [:]
-    /// By account, the number of the fleet's requests to try the account's endpoints again, up to the last request that the queue has
-    /// performed. Contains the accounts of all sessions that this process has taken.
+    /// By account, the number of the last performed request to try the account's endpoints again. The fleet numbers these requests.
+    /// Contains the accounts of all sessions that this process has taken.
     var retries: [String: Int64] = [:]
     /// The member's last shares of the rate limits.
     var rates = RateShares()
@@ -98,7 +98,7 @@ public actor FleetMember {
     /// Whether the member is changing the queue's rate limits.
     var isApplyingRates = false
     /// The tasks that remove sessions from the queue.
-    var withdrawals: [SessionID: Task<Void, Never>] = [:]
+    var removals: [SessionID: Task<Void, Never>] = [:]
     /// Sent when a session has left the member's queue.
     nonisolated let sessionsLeft = ChangeSignal()
     private var isStopping = false
@@ -147,8 +147,8 @@ public actor FleetMember {
             process: ProcessInfo.processInfo.processIdentifier)
     }
 
-    /// Joins the fleet, and runs sessions until ``stop()`` or a cancellation of the task. Then interrupts the sessions, gives them back, and
-    /// shuts the queue down.
+    /// Joins the fleet, and runs sessions until ``stop()`` is called or the task is cancelled. Then interrupts the sessions, gives them
+    /// back, and shuts the queue down.
     ///
     /// - Throws: ``/TransferKit/QueueError``: if the member can't join, or if the fleet has removed it.
     public func run() async throws {
@@ -195,8 +195,8 @@ public actor FleetMember {
 
     private func work(_ didJoin: @Sendable () -> Void) async throws {
         guard try await join() else { return }
-        // Removes the sessions of an earlier process of this member. The fleet ended their leases when the member joined. They include
-        // drafts, because that process may have ended before its queue had added all of a session.
+        // Remove the sessions of an earlier process of this member. The fleet ended their leases when the member joined. They include
+        // drafts, because that process may have ended before its queue had added all items of a session.
         for id in await queue.sessionIDs(beginningWith: "", limit: .max) { try await queue.withdraw(id) }
         for status in await queue.accounts() where status.blockingError == nil { accounts[status.account.name] = status.account }
         let events = queue.events
@@ -237,7 +237,7 @@ public actor FleetMember {
         return false
     }
 
-    /// One round: reports the ends of sessions, and takes sessions for free slots.
+    /// Reports the ends of sessions, and takes sessions for free slots.
     private func step() async throws {
         for (id, outcome) in outcomes {
             do {
@@ -247,12 +247,12 @@ public actor FleetMember {
                 logger.warning("Cannot report the end of a session. \(error)", metadata: ["session": "\(id)"])
             }
         }
-        guard !isStopping, held.count < description.slots else { return }
+        guard !isStopping, taken.count < description.slots else { return }
         do {
             let began = ContinuousClock.now
-            let leases = try await store.take(for: description, limit: description.slots - held.count)
+            let leases = try await store.take(for: description, limit: description.slots - taken.count)
             // Heartbeats renew all leases while the sessions are added one after the other.
-            let new = leases.filter { hold($0, takenAt: began) }
+            let new = leases.filter { register($0, takenAt: began) }
             if !leases.isEmpty { heartbeatRequest.yield() }
             for lease in leases where !new.contains(where: { $0.id == lease.id }) { await returnEarly(lease) }
             if let lease = leases.first { await apply(lease.rates) }

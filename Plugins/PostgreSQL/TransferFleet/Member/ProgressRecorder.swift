@@ -1,7 +1,7 @@
 import TransferKit
 
-/// Stores the progress of a member's sessions in the fleet, before the member's queue stores it in its own folder. The reports that arrive
-/// during a transaction are written together in the next one.
+/// Stores the progress of a member's sessions in the fleet, before the member's queue stores the progress in its storage folder. The reports that
+/// arrive during a transaction are written together in the next one.
 actor ProgressRecorder {
     private struct Report {
         var lease: LeaseReference
@@ -9,7 +9,7 @@ actor ProgressRecorder {
         var continuation: CheckedContinuation<Void, any Error>
     }
 
-    /// The delay before a report is repeated if the database can't be reached.
+    /// The delay before the reports are written again if the database could not be reached.
     private static let retryDelay = Duration.milliseconds(500)
 
     /// A separate connection, so that reports do not wait for a transaction that waits for the fleet's lock.
@@ -85,7 +85,7 @@ actor ProgressRecorder {
 
     /// Writes one report, or resumes its caller with an error.
     ///
-    /// - Returns: Whether the report is done. False if the database can't be reached.
+    /// - Returns: Whether the report was stored or rejected. False if the database can't be reached.
     private func writeAlone(_ report: Report) async -> Bool {
         do {
             try await write([report])

@@ -123,7 +123,7 @@ extension Fleet {
     /// probes unavailable endpoints immediately. Other members do so when they next take a session of the account.
     public func retryEndpoints(of account: String) async throws { try await unblockAccount(account) }
 
-    /// Lets all members use an account again. The account's row stores the number of calls, so a member also learns of a call whose
+    /// Lets all members use an account again. The account's row stores the number of calls, so a member also reacts to a call whose
     /// notification was lost.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchAccount`.

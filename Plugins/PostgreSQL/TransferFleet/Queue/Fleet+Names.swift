@@ -6,7 +6,7 @@ import TransferKit
 extension Fleet {
     private var hasNames: Bool { transports.values.contains { $0 is any FileNaming } }
 
-    /// Rejects drafts whose remote names clash; see ``NameCheck``. Ignores accounts that don't exist, or can't be read.
+    /// Rejects drafts whose remote names clash; see ``NameCheck``. Ignores drafts whose account does not exist or can't be read.
     ///
     /// - Returns: The drafts. If the names of a draft with a deduplication key clash, sets `refusal` of the draft instead of throwing the
     ///   error, because the draft may turn out to be a duplicate.
@@ -54,7 +54,7 @@ extension Fleet {
         _ = try await checkNames(of: [draft])
     }
 
-    /// The sessions of a group to which to apply an operation. Omits failed and cancelled sessions that an update would make invalid.
+    /// Returns the IDs of a group's sessions, for an operation. Omits failed and cancelled sessions that an update would make invalid.
     ///
     /// - Throws: ``/TransferKit/QueueError``, including the code `invalidRequest` if an update would make another session of the group invalid.
     func ids(in group: SessionGroup, for operation: SessionOperation) async throws -> [SessionID] {
@@ -63,7 +63,7 @@ extension Fleet {
         var ids: [SessionID] = []
         for session in sessions {
             do {
-                // A session that a member has can't be changed, so its names need no check.
+                // A session that a member has taken can't be changed, so its names need no check.
                 if session.host == nil { try await checkNames(of: session.id, after: update) }
                 ids.append(session.id)
             } catch let error as QueueError where error.code == .invalidRequest && [.failed, .cancelled].contains(session.state) {

@@ -17,8 +17,8 @@ extension Fleet {
         return status
     }
 
-    /// Like `TransferQueue.remainingUploads()`.
-    public func remainingUploads() async throws -> Int {
+    /// Like `TransferQueue.remainingSessions()`.
+    public func remainingSessions() async throws -> Int {
         let state = try await store.state()
         return (state.counts[.running] ?? 0) + (state.counts[.waiting] ?? 0)
     }
@@ -62,13 +62,13 @@ extension Fleet {
             case .state(let state): ("session.state = $1", [state.rawValue])
             case .sessions(let ids): ("session.id = ANY($1::uuid[])", [PostgresValue.array(ids.map { "\($0)" })])
             }
-        let areFew =
+        let selectsFewSessions =
             switch group {
             case .sessions(let ids): ids.count <= 100
             case .state(let state): state == .running
             default: false
             }
-        let (state, rows) = try await store.sessions(where: condition, values, areFew: areFew)
+        let (state, rows) = try await store.sessions(where: condition, values, selectsFewSessions: selectsFewSessions)
         return rows.map { SessionStatus($0.row, index: $0.index, in: state) }
     }
 
@@ -91,7 +91,7 @@ extension Fleet {
 
     /// Like `TransferQueue.items(of:from:limit:)`.
     public func items(of id: SessionID, from position: Int64, limit: Int) async throws -> [ItemStatus] {
-        let (_, rows) = try await store.sessions(where: "session.id = $1", ["\(id)"], areFew: true)
+        let (_, rows) = try await store.sessions(where: "session.id = $1", ["\(id)"], selectsFewSessions: true)
         guard let draft = rows.first?.row.draft else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         let progress = Dictionary(grouping: try await store.progress(of: id), by: \.position)
         let start = min(Int(clamping: max(0, position)), draft.items.count)
@@ -152,7 +152,7 @@ extension SessionStatus {
 }
 
 extension WaitReason {
-    /// The first unmet condition of a waiting session; nil if a member is about to take it.
+    /// The first unmet condition of a waiting session; nil if a member will take the session soon.
     fileprivate init?(_ row: FleetSessionRow, in state: FleetState) {
         guard row.state == .waiting else { return nil }
         if let member = row.owner {
@@ -161,7 +161,7 @@ extension WaitReason {
             self = .displaced(by: id)
         } else if let after = row.after {
             self = .after(after.id, after.state)
-        } else if let date = row.notBefore, row.isEarly {
+        } else if let date = row.notBefore, row.isBeforeStartTime {
             self = .notBefore(date)
         } else if state.isStopped {
             self = .queueNotRunning

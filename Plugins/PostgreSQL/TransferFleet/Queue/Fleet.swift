@@ -4,15 +4,16 @@ public import TransferKit
 
 /// One ordered queue for several hosts, in a PostgreSQL database.
 ///
-/// The fleet holds the sessions, their order, the limits and the accounts. Its members (``FleetMember``) take sessions and transfer them. This value
-/// controls the fleet from any process, like a local queue.
+/// The fleet holds the sessions, their order, the limits and the accounts. Its members (``FleetMember``) take sessions and transfer them. A `Fleet`
+/// value controls the fleet from any process, with the methods of a local queue.
 ///
-/// Sessions consist of files, or of forms with files: a fleet accepts neither folders nor in-memory data or streams, nor drafts.
+/// A session of a fleet consists of files, or of forms with files. A fleet accepts no folders, in-memory data, streams or drafts.
 public struct Fleet: ControllableQueue {
     let store: FleetStore
     /// Where new sessions may run.
     public let place: FleetPlace
-    /// The folders that all members share under the same path. A new session whose local files are all below them may run on any member.
+    /// The folders that all members share under the same path. A new session whose local files are all below these folders may run on any
+    /// member.
     public let sharedFolders: [FilePath]
     /// The transports that check the remote names of new and changed sessions.
     let transports: [TransportID: any Transport]
@@ -57,7 +58,7 @@ public struct Fleet: ControllableQueue {
         await store.connection.close()
     }
 
-    /// The ID of the fleet, which its database keeps.
+    /// The ID of the fleet, which is stored in its database.
     package func identity() async throws -> String { try await store.identity() }
 
     /// Checks that the user of the database has the privileges that a member needs.
@@ -77,8 +78,8 @@ public struct Fleet: ControllableQueue {
     /// The members, by name. A member that died stays in the list until ``evict(_:)`` removes it.
     public func members() async throws -> [FleetMemberStatus] { try await store.members() }
 
-    /// Removes a member, for example a host that is gone for good. Once its leases have ended, within 15 s, its sessions continue on other members
-    /// that may run them.
+    /// Removes a member, for example a host that is gone for good. Once the member's leases have ended, within 15 s, its sessions continue on
+    /// other members that may run them.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchMember`.
     public func evict(_ member: String) async throws { try await store.evict(member) }
@@ -155,7 +156,7 @@ public struct Fleet: ControllableQueue {
         var ids = try await ids(in: group, for: operation)
         if case .move(let destination) = operation { return try await move(ids, to: destination) }
         var isReversed = false
-        // A dependent follows the session on which it depends, and must not start because that session was removed first.
+        // A dependent follows the session on which it depends. If that session were removed first, the dependent could start.
         if case .remove = operation {
             ids.reverse()
             isReversed = true
@@ -163,14 +164,14 @@ public struct Fleet: ControllableQueue {
         var changed: [SessionID] = []
         while !ids.isEmpty {
             let rest = ids
-            let part = try await store.locked { try $0.apply(operation, toEach: rest, within: Self.groupTime) }
-            changed += part.changed
-            ids.removeFirst(part.handled)
+            let result = try await store.locked { try $0.apply(operation, toEach: rest, within: Self.groupTime) }
+            changed += result.changed
+            ids.removeFirst(result.handled)
         }
         return isReversed ? changed.reversed() : changed
     }
 
-    /// Moves sessions next to each other, at most 1,000 in a transaction.
+    /// Moves sessions to consecutive indices, at most 1,000 sessions in a transaction.
     ///
     /// - Returns: The given sessions whose position in the order changed.
     private func move(_ ids: [SessionID], to destination: MoveDestination) async throws -> [SessionID] {
@@ -181,10 +182,10 @@ public struct Fleet: ControllableQueue {
         var destination = destination
         var moved: [SessionID] = []
         for start in stride(from: 0, to: ids.count, by: size) {
-            let part = Array(ids[start..<min(start + size, ids.count)])
-            let place = destination
-            moved += try await store.locked { try $0.move(part, to: place) }
-            destination = .after(part[part.count - 1])
+            let batch = Array(ids[start..<min(start + size, ids.count)])
+            let target = destination
+            moved += try await store.locked { try $0.move(batch, to: target) }
+            destination = .after(batch[batch.count - 1])
         }
         return moved
     }
@@ -269,11 +270,11 @@ public struct Fleet: ControllableQueue {
         throw QueueError.unsupportedByFleet("A network condition")
     }
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
-    public func storeHealth() async throws -> StoreHealth { throw QueueError.unsupportedByFleet("A check of the store") }
+    public func storeHealth() async throws -> StoreHealth { throw QueueError.unsupportedByFleet("A check of the storage") }
     /// A fleet has no quarantine.
     public func quarantinedCount() async throws -> Int { 0 }
     /// A fleet has no quarantine.
-    public func quarantined() async throws -> [QuarantinedRow] { [] }
+    public func quarantined() async throws -> [QuarantinedSession] { [] }
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func restoreQuarantined(_ number: Int64) async throws { throw QueueError.unsupportedByFleet("A quarantine") }
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.

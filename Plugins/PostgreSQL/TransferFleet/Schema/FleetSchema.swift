@@ -2,10 +2,10 @@ import TransferKit
 
 /// The tables of a fleet, in the schema `transferq` of its database.
 enum FleetSchema {
-    /// The version of the tables that this program uses. It migrates older tables, and rejects newer ones.
+    /// The version of the tables that this program uses. The program migrates older tables, and rejects newer ones.
     static let version: Int64 = 6
-    /// The lock of the fleet: the key of transaction-level advisory locks (PostgreSQL manual, section 13.3.5). Only a transaction that
-    /// holds this lock decides about order, slots and leases.
+    /// The statement that takes the lock of the fleet, a transaction-level advisory lock (PostgreSQL manual, section 13.3.5). Only a
+    /// transaction that holds this lock changes the order, or lets members take sessions and give them back.
     static let lock = "SELECT pg_advisory_xact_lock(1953198193, 1)"
     /// The channel of notifications. The payload is the name of a member that must renew its leases, or empty if a session may start. PostgreSQL
     /// delivers each notification to all members.
@@ -15,7 +15,7 @@ enum FleetSchema {
     ///
     /// - Returns: The schema's version before the call; nil if there was no fleet.
     static func migrate(_ link: PostgresLink) throws -> Int64? {
-        // An index of millions of sessions takes longer than other statements may.
+        // Creating an index on millions of sessions takes longer than other statements may take.
         try link.execute("SET LOCAL statement_timeout = 0")
         link.statementTimeout = .seconds(86_400)
         try link.query(lock)
@@ -71,7 +71,7 @@ enum FleetSchema {
         }
     }
 
-    /// Checks a connection for notifications, and subscribes to them.
+    /// Checks a connection that will receive notifications, and subscribes to the fleet's channel.
     static func listen(_ link: PostgresLink) throws {
         try check(link)
         try link.execute("LISTEN \(channel)")

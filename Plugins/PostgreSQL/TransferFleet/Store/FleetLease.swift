@@ -11,16 +11,16 @@ package struct FleetLease: Sendable {
     package static let interval = "interval '15 s'"
 
     package var id: SessionID
-    /// The number of the lease. It grows each time that a member takes the session. The member includes it in every change, so that the
-    /// fleet rejects changes by a former member.
+    /// The number of the lease, which grows each time that a member takes the session. The member includes this number in every change, so that
+    /// the fleet rejects changes by a former member.
     package var epoch: Int64
     package var draft: SessionDraft
     package var account: Account
-    /// Whether the member's queue must run the session now, because `run` or `retry` was called before the take.
+    /// Whether the member's queue must run the session now, because `run` or `retry` was called before the member took the session.
     package var mustRun = false
-    /// See ``HeartbeatAnswer/retries``.
+    /// See ``HeartbeatResponse/retries``.
     package var retries: Int64 = 0
-    /// The member's shares of the rate limits after the take.
+    /// The member's shares of the rate limits after it took the session.
     package var rates = RateShares()
 
     package var reference: LeaseReference { LeaseReference(id: id, epoch: epoch) }
@@ -46,10 +46,10 @@ package enum LeaseRequest: Sendable, Equatable {
 }
 
 /// The fleet's response to a heartbeat (``FleetStore/renew(_:of:)``).
-package struct HeartbeatAnswer: Sendable {
+package struct HeartbeatResponse: Sendable {
     /// The request to the owner of each lease that is still valid, by session. A lease that is missing here has ended.
     package var requests: [SessionID: LeaseRequest] = [:]
-    /// The number of calls of `run` since the session was taken, for each lease that is still valid.
+    /// The number of calls of `run` since the member took the session, for each lease that is still valid.
     package var runRequests: [SessionID: Int64] = [:]
     /// The number of requests to try the endpoints of an account again, for each account of these leases. The number grows with each request.
     package var retries: [String: Int64] = [:]
@@ -60,7 +60,7 @@ package struct HeartbeatAnswer: Sendable {
 extension FileEvent {
     /// The name under which the event is stored, and the file's generation, a number that grows with each restart of the file. A later
     /// event with the same name replaces an earlier event of the same file. Nil if the event is not stored.
-    var part: (name: String, generation: Int64)? {
+    var storageKey: (name: String, generation: Int64)? {
         switch self {
         case .restarted(let generation, _): ("0restart", generation)
         case .checkpoint(_, let endpoint, let generation, _): ("checkpoint \(endpoint.address)", generation)
@@ -72,8 +72,8 @@ extension FileEvent {
 }
 
 extension FileProgress {
-    /// The progress with which the next owner of the session begins. If the earlier owner may have delivered the file, and the file must not be
-    /// sent twice, the file has failed.
+    /// The progress with which the next owner of the session begins; nil if the event does not matter to the next owner. If the earlier
+    /// owner may have delivered the file, and the file must not be sent twice, the result is the failure `outcomeUnknown`.
     fileprivate var adopted: FileProgress? {
         guard case .record(let isPossible, _) = event else { return self }
         guard isPossible else { return nil }
@@ -96,13 +96,13 @@ extension FleetTransaction {
             files[files.count - 1].events.append((generation, try row.json(FileEvent.self, 3)))
         }
         return files.flatMap { file in
-            Self.repeatable(file.events).map { FileProgress(position: file.position, event: $0) }
+            Self.applicable(file.events).map { FileProgress(position: file.position, event: $0) }
         }
     }
 
     /// Returns the events of one file that a queue can apply: the last restart, and the events after it. For an ended file, returns only
     /// its end.
-    private static func repeatable(_ events: [(generation: Int64, event: FileEvent)]) -> [FileEvent] {
+    private static func applicable(_ events: [(generation: Int64, event: FileEvent)]) -> [FileEvent] {
         var result: [FileEvent] = []
         var generation: Int64 = 1
         for (eventGeneration, event) in events {
@@ -112,7 +112,7 @@ extension FleetTransaction {
                 result.append(event)
             case .checkpoint where eventGeneration == generation: result.append(event)
             case .record where eventGeneration == generation: result.append(event)
-            // The size of a download is unknown when it is enqueued.
+            // The size of a download is unknown when the download is enqueued.
             case .completed(let receipt, _): return [.size(receipt.bytes), event]
             case .failed: return [event]
             case .checkpoint, .record, .size, .foundFolder: break

@@ -56,14 +56,14 @@ extension FleetStore {
             if let row, try !row.flag(0), try row.flag(1) {
                 throw QueueError(
                     .storageInUse,
-                    "The fleet already has a live member named \"\(member.name)\". Choose another name with --name, or wait 15 s after the other host's end."
+                    "The fleet already has a live member named \"\(member.name)\". Choose another name with --name, or wait until 15 s after that member has stopped."
                 )
             }
             let minimum = try transaction.link.query("SELECT minimum_member FROM fleet").first?.integer(0) ?? 0
             guard FleetMemberDescription.version >= minimum else {
                 throw QueueError(.storageTooNew, "The fleet requires a newer version of transferq. Install the newer version on this host.")
             }
-            // The earlier process has ended, so nothing sends for its leases.
+            // The earlier process has ended, so it no longer transfers files.
             if let row, try row.flag(0) { try transaction.reclaim(allOf: member.name) }
             try transaction.link.query(
                 """
@@ -95,7 +95,7 @@ extension FleetStore {
     /// - Parameter leases: The leases, with the new statistics of each session; nil for no change.
     /// - Throws: ``QueueError`` with the code `evicted` if the member no longer belongs to the fleet.
     package func renew(_ leases: [(lease: LeaseReference, statistics: SessionStatistics?)], of member: FleetMemberDescription) async throws
-        -> HeartbeatAnswer
+        -> HeartbeatResponse
     {
         let arrays = try [
             PostgresValue.array(leases.map { "\($0.lease.id)" }), PostgresValue.array(leases.map { "\($0.lease.epoch)" }),
@@ -108,7 +108,7 @@ extension FleetStore {
                 WHERE name = $1 AND identity = $2 RETURNING 1
                 """, [member.name, member.identity, "\(member.slots)"])
             guard !rows.isEmpty else { throw QueueError.evicted(member.name) }
-            var answer = HeartbeatAnswer()
+            var response = HeartbeatResponse()
             let renewed = try link.query(
                 """
                 WITH given AS (SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS given(id, epoch, statistics)),
@@ -129,29 +129,29 @@ extension FleetStore {
                     default: .giveBack
                     }
                 let id = try row.session(0)
-                answer.requests[id] = request
-                answer.runRequests[id] = try row.integer(2)
-                answer.retries[try row.text(3)] = try row.integer(4)
+                response.requests[id] = request
+                response.runRequests[id] = try row.integer(2)
+                response.retries[try row.text(3)] = try row.integer(4)
             }
-            if !renewed.isEmpty { answer.rates = try link.rateShares(of: member.name) }
-            return answer
+            if !renewed.isEmpty { response.rates = try link.rateShares(of: member.name) }
+            return response
         }
     }
 
-    /// The maximum length, in bytes, of the name under which an event is stored (``FileEvent/part``). A longer name is hashed, because the
+    /// The maximum length, in bytes, of the name in a ``FileEvent/storageKey``. A longer name is hashed, because the
     /// maximum size of an index key is about 2,700 bytes.
-    private static var maximumPartLength: Int { 2_000 }
+    private static var maximumKeyLength: Int { 2_000 }
 
-    /// Stores progress of files, all or none for each session. The rows of the sessions stay locked until the progress is stored, so no
-    /// other member can take a session and miss the progress.
+    /// Stores the progress of files. For each session, stores all of the given progress or none. The rows of the sessions stay locked until
+    /// the progress is stored, so no other member can take a session and miss the progress.
     ///
     /// - Returns: The sessions whose lease is still valid.
     package func record(_ progress: [(lease: LeaseReference, progress: FileProgress)], of member: String) async throws -> Set<SessionID> {
         var latest: [String: [String?]] = [:]
         for (lease, progress) in progress {
-            guard let part = progress.event.part else { continue }
-            latest["\(lease.id) \(progress.position) \(part.name)"] = [
-                "\(lease.id)", "\(lease.epoch)", "\(progress.position)", part.name, "\(part.generation)",
+            guard let key = progress.event.storageKey else { continue }
+            latest["\(lease.id) \(progress.position) \(key.name)"] = [
+                "\(lease.id)", "\(lease.epoch)", "\(progress.position)", key.name, "\(key.generation)",
                 try PostgresValue.json(progress.event),
             ]
         }
@@ -161,7 +161,7 @@ extension FleetStore {
             let valid = try link.query(
                 """
                 WITH given AS (
-                        SELECT session, epoch, position, generation, event, CASE WHEN octet_length(part) <= \(Self.maximumPartLength) THEN part
+                        SELECT session, epoch, position, generation, event, CASE WHEN octet_length(part) <= \(Self.maximumKeyLength) THEN part
                             ELSE 'checkpoint ' || encode(sha256(convert_to(part, 'UTF8')), 'hex') END AS part
                         FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
                             AS given(session, epoch, position, part, generation, event)),
@@ -180,7 +180,7 @@ extension FleetStore {
         }
     }
 
-    /// Stores that a member can't use an account. Other members continue to use the account.
+    /// Records that a member can't use an account. Other members continue to use the account.
     package func refuse(_ account: String, error: TransferError, by member: String) async throws {
         try await locked { try $0.refuse(account, error: error, by: member) }
     }

@@ -10,7 +10,7 @@ struct FleetSessionRow: Sendable {
     var place: FleetPlace
     var notBefore: Date?
     /// Whether the start time is in the future, according to the database's clock.
-    var isEarly: Bool
+    var isBeforeStartTime: Bool
     var after: (id: SessionID, state: SessionState, acceptsAnyEnd: Bool)?
     var displacedBy: SessionID?
     var statistics: SessionStatistics
@@ -60,9 +60,10 @@ extension FleetStore {
     ///
     /// - Parameters:
     ///   - range: The indices of the sessions; nil for all. Only the sessions in the range are read and numbered.
-    ///   - areFew: Whether the condition selects only a few sessions. The query then determines each index separately, instead of numbering
-    ///     all sessions.
-    func sessions(where condition: String = "true", _ values: [String?] = [], range: Range<Int>? = nil, areFew: Bool = false) async throws
+    ///   - selectsFewSessions: Whether the condition selects only a few sessions. The query then determines each index separately, instead of
+    ///     numbering all sessions.
+    func sessions(where condition: String = "true", _ values: [String?] = [], range: Range<Int>? = nil, selectsFewSessions: Bool = false)
+        async throws
         -> (state: FleetState, rows: [(index: Int, row: FleetSessionRow)])
     {
         let numbered =
@@ -71,7 +72,7 @@ extension FleetStore {
                 SELECT *, \(range.lowerBound) + row_number() OVER (ORDER BY position, id) AS n FROM (
                     SELECT * FROM session WHERE NOT is_removed ORDER BY position, id OFFSET \(range.lowerBound) LIMIT \(range.count)) AS session
                 """
-            } else if areFew {
+            } else if selectsFewSessions {
                 """
                 SELECT *, (SELECT count(*) FROM session AS other
                     WHERE NOT other.is_removed AND (other.position, other.id) <= (session.position, session.id)) AS n
@@ -162,7 +163,7 @@ extension FleetStore {
         }
     }
 
-    /// The ID of the fleet, which its database keeps.
+    /// The ID of the fleet, which is stored in its database.
     package func identity() async throws -> String {
         guard let row = try await unlocked({ try $0.query("SELECT id FROM fleet") }).first else {
             throw PostgresError.unreadable("the table fleet is empty")
@@ -184,7 +185,7 @@ extension FleetSessionRow {
         let error = try row.readable(TransferError.self, 11, &problem)
         self.init(
             id: id, state: SessionState(rawValue: try row.text(1)) ?? .held, owner: try row.optional(2),
-            place: FleetPlace(stored: try row.text(3)), notBefore: try row.date(4), isEarly: try row.flag(21), after: after,
+            place: FleetPlace(stored: try row.text(3)), notBefore: try row.date(4), isBeforeStartTime: try row.flag(21), after: after,
             displacedBy: try row.optional(8) == nil ? nil : try row.session(8), statistics: statistics ?? SessionStatistics(),
             attempts: Int(clamping: try row.integer(10)), error: problem ?? error,
             createdAt: try row.date(12) ?? .distantPast, startedAt: try row.date(13), endedAt: try row.date(14),

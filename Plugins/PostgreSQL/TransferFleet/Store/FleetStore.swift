@@ -64,14 +64,15 @@ package final class FleetTransaction {
         self.link = link
     }
 
-    /// Adds an event, which ``finish()`` stores. If its change may let a session start, also wakes the members with a free slot after the
-    /// transaction.
+    /// Adds an event, which ``finish()`` stores.
+    ///
+    /// - Parameter mayLetSessionsStart: Whether to wake the members with a free slot after the transaction, because a session may start.
     package func record(_ event: QueueEvent.Kind, mayLetSessionsStart: Bool = true) {
         events.append(event)
         if mayLetSessionsStart { notify() }
     }
 
-    /// Adds the events of a change of the order, and increases the order's revision.
+    /// Adds the events for a change of the order, and increments the order's revision.
     package func recordOrder(_ event: QueueEvent.Kind) throws {
         let row = try link.query("UPDATE fleet SET order_revision = order_revision + 1 RETURNING order_revision").first
         let revision = UInt64(clamping: try row?.integer(0) ?? 0)
@@ -80,17 +81,17 @@ package final class FleetTransaction {
         record(.didChangeQueue(orderRevision: revision))
     }
 
-    /// Adds to the stored number of sessions in the order.
+    /// Adds a number to the stored number of sessions in the order, at the end of the transaction.
     ///
     /// - Parameter count: The number of added sessions; negative if sessions were removed.
-    package func countSessions(_ count: Int) {
+    package func adjustSessionCount(by count: Int) {
         addedSessions += count
     }
 
     /// The number of sessions in the order. Reads the stored number, because counting millions of rows would take seconds.
     package func sessionCount() throws -> Int {
         let stored = try link.query("SELECT sessions FROM fleet").first?.integer(0) ?? 0
-        // The stored number can be wrong, for example after a change by hand.
+        // The stored number can be wrong, for example after a manual change of the table.
         return Int(min(max(0, stored.addingSaturated(Int64(addedSessions))), 1 << 40))
     }
 

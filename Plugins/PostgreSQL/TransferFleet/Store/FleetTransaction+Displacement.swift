@@ -4,8 +4,8 @@ extension FleetTransaction {
     /// Interrupts one running session (the victim) if a session that must run now (the preemptor) lacks only a slot.
     ///
     /// The victim is the last session in the order that runs on a member that may run the preemptor. If the preemptor's account is full,
-    /// the victim is a session of this account. The victim waits until the preemptor releases its slot for any reason but a pause or an
-    /// interruption.
+    /// the victim is a session of this account. The victim waits until the preemptor no longer needs its slot. A pause, an interruption or
+    /// a displacement of the preemptor does not end this wait.
     package func displace(for id: SessionID) throws {
         guard
             let row = try link.query(
@@ -42,7 +42,9 @@ extension FleetTransaction {
         record(.changed([victim], .waiting))
     }
 
-    /// Lets the sessions that a session displaced start again, before sessions without priority.
+    /// Lets the sessions that one session has displaced start again, before sessions without priority.
+    ///
+    /// - Parameter id: The session that displaced them.
     package func restoreDisplaced(by id: SessionID) throws {
         let rows = try link.query(
             "UPDATE session SET displaced_by = NULL, lane = least(lane, 2) WHERE displaced_by = $1 RETURNING id", ["\(id)"])
@@ -56,7 +58,8 @@ extension FleetTransaction {
                 OR \(FleetPlace.liveMemberMayRun("preemptor"))))
         """
 
-    /// Lets displaced sessions start again if no live member may run the session that displaced them, for example because its only member has died.
+    /// Lets displaced sessions start again if no live member may run the session that displaced them, for example because the only member that
+    /// may run that session has died.
     func restoreStranded() throws {
         let rows = try link.query(
             "UPDATE session SET displaced_by = NULL, lane = least(lane, 2) WHERE \(Self.isStranded) RETURNING id")

@@ -5,13 +5,13 @@ extension FleetTransaction {
     /// The distance between the positions of sessions that are added at the end.
     static let positionGap: Int64 = 1 << 20
 
-    /// Adds sessions. A session whose local files are all below shared folders may run anywhere. A draft adds no session if an earlier
-    /// draft or an existing session has the same deduplication key. Ignores completed sessions, unless the draft sets
-    /// `deduplicatesCompleted`.
+    /// Adds sessions. A session whose local files are all below shared folders can run on any member. A draft is a duplicate, and is not
+    /// added, if an earlier draft in `drafts` or an existing session has the same deduplication key. A completed session makes a draft a
+    /// duplicate only if the draft sets `deduplicatesCompleted`.
     ///
     /// - Parameter orderRevision: The revision that the order must have, unless all drafts are duplicates; nil to accept any order.
     /// - Returns: For each draft, the ID of the new session, or of the session that it duplicates.
-    /// - Throws: ``QueueError``, including the refusal of a draft that is not a duplicate.
+    /// - Throws: A ``QueueError``; for an invalid draft that is not a duplicate, the draft's `refusal`.
     package func enqueue(
         _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64? = nil, place: FleetPlace,
         sharedFolders: [FilePath] = [], isHeld: Bool
@@ -38,8 +38,8 @@ extension FleetTransaction {
         let first = try index == count ? roomAtEnd(for: added.count) : makeRoom(for: added.count, at: index)
         let places = added.map { $0.isBelow(sharedFolders) ? .anywhere : place }
         try insert(added, from: first.position, step: first.step, places, isHeld: isHeld)
-        countSessions(added.count)
-        for draft in added { try depend(draft) }
+        adjustSessionCount(by: added.count)
+        for draft in added { try storeDependency(of: draft) }
         try checkForCycles(added)
         try recordOrder(.added(added.map(\.id), index: index))
         return ids
@@ -94,7 +94,7 @@ extension FleetTransaction {
         }
     }
 
-    private func depend(_ draft: SessionDraft) throws {
+    private func storeDependency(of draft: SessionDraft) throws {
         guard let dependency = draft.dependency, try isUnmet(dependency) else { return }
         try link.query(
             "UPDATE session SET after_id = $2, after_any = $3 WHERE id = $1",

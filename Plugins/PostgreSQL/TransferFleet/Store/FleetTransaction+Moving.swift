@@ -7,7 +7,7 @@ extension FleetTransaction {
         _ = try move([id], to: destination)
     }
 
-    /// Moves sessions next to each other, in the given order. Ignores sessions that do not exist.
+    /// Moves sessions to consecutive indices, in the given order. Ignores sessions that do not exist.
     ///
     /// - Returns: The given sessions whose position in the order changed.
     /// - Throws: ``QueueError`` with the code `staleOrder`, `indexOutOfRange` or `noSuchSession`.
@@ -15,10 +15,10 @@ extension FleetTransaction {
         let indices = try indices(of: ids)
         let ids = ids.filter { indices[$0] != nil }
         let sorted = indices.values.sorted()
-        let place = try place(of: destination, leavingOut: sorted)
-        // Without the moved sessions, `place` is the index of the session after them.
-        let next = Self.index(of: place, leavingOut: sorted)
-        let previous = place == 0 ? -1 : Self.index(of: place - 1, leavingOut: sorted)
+        let destinationIndex = try destinationIndex(of: destination, leavingOut: sorted)
+        // Without the moved sessions, `destinationIndex` is the index of the session after them.
+        let next = Self.index(of: destinationIndex, leavingOut: sorted)
+        let previous = destinationIndex == 0 ? -1 : Self.index(of: destinationIndex - 1, leavingOut: sorted)
         let moves = BlockMove(of: ids.compactMap { indices[$0] }, after: previous).moves
         guard !moves.isEmpty else { return [] }
         let room = try makeRoom(for: ids.count, at: next, after: previous)
@@ -47,7 +47,7 @@ extension FleetTransaction {
     /// The number of unmoved sessions before the destination.
     ///
     /// - Parameter moved: The indices of the moved sessions, ascending.
-    private func place(of destination: MoveDestination, leavingOut moved: [Int]) throws -> Int {
+    private func destinationIndex(of destination: MoveDestination, leavingOut moved: [Int]) throws -> Int {
         let count = try sessionCount()
         switch destination {
         case .front: return 0
@@ -67,9 +67,9 @@ extension FleetTransaction {
         }
     }
 
-    /// The index of the session that would have the index `place` without the moved sessions.
-    private static func index(of place: Int, leavingOut moved: [Int]) -> Int {
-        moved.reduce(place) { $1 <= $0 ? $0 + 1 : $0 }
+    /// The index of the session that would have the index `destinationIndex` if the moved sessions did not exist.
+    private static func index(of destinationIndex: Int, leavingOut moved: [Int]) -> Int {
+        moved.reduce(destinationIndex) { $1 <= $0 ? $0 + 1 : $0 }
     }
 }
 
@@ -79,8 +79,8 @@ private struct BlockMove {
     private var indices: [Int]
     /// The index of the session that the next moved session follows; -1 for none.
     private var previous: Int
-    /// The moves: the offset of the session in the block, and its indices directly before and after its move. Sessions that already follow the
-    /// previous session have none.
+    /// The moves: the offset of the session in the block, and its indices directly before and after its move. Sessions that already follow
+    /// the previous session have no move.
     private(set) var moves: [(offset: Int, from: Int, to: Int)] = []
 
     init(of indices: [Int], after previous: Int) {

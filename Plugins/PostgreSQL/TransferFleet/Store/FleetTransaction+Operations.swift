@@ -50,7 +50,7 @@ extension FleetTransaction {
         case .cancel(discarding: false):
             try require(target, operation, [.waiting, .running, .paused, .held, .failed])
             try set(target, .cancelled)
-            // The owner may still be sending; see `released`.
+            // The owner may still be sending; see `handleLeaseEnd`.
             if !target.isOwned { try satisfyDependents(of: id, isCompleted: false) }
         case .cancel(discarding: true):
             throw QueueError.unsupportedByFleet(
@@ -74,7 +74,7 @@ extension FleetTransaction {
         }
     }
 
-    /// Changes the state of a session. The member that has the session, if any, learns of the new state after a notification.
+    /// Changes the state of a session, and notifies the member that has the session, if any.
     private func set(_ target: OperationTarget, _ state: SessionState) throws {
         try link.query(
             """
@@ -82,7 +82,7 @@ extension FleetTransaction {
             WHERE id = $1
             """, ["\(target.id)", state.rawValue])
         notify(target.owner.map { [$0] } ?? [])
-        // A paused session keeps its slot. A session with an owner gives its slot up later; see `released`.
+        // A paused session keeps its slot. A session with an owner frees its slot later; see `handleLeaseEnd`.
         if !target.isOwned, state != .paused, state != .waiting { try restoreDisplaced(by: target.id) }
         record(state == .cancelled ? .cancelled([target.id]) : .changed([target.id], state))
     }
@@ -114,8 +114,8 @@ extension FleetTransaction {
 
     /// Makes the member that has the session run it now: its queue ends the session's delays, and probes unavailable endpoints.
     ///
-    /// The row keeps the number of requests. So the member also learns of a request whose notification was lost, and if the member dies, the next
-    /// member learns of it.
+    /// The row stores the number of requests. So the member also performs a request whose notification was lost; if the member dies, the next member
+    /// performs the request.
     private func requestRun(_ target: OperationTarget) throws {
         try link.query("UPDATE session SET run_requests = run_requests + 1 WHERE id = $1", ["\(target.id)"])
         notify(target.owner.map { [$0] } ?? [])
@@ -140,14 +140,14 @@ extension FleetTransaction {
         guard let index = try index(of: target.id) else { return }
         try link.query("UPDATE session SET state = 'cancelled', is_removed = true WHERE id = $1", ["\(target.id)"])
         if target.isOwned {
-            // The owner may still be sending, so the session is deleted later; see `released`.
+            // The owner may still be sending, so the session is deleted later; see `handleLeaseEnd`.
             notify(target.owner.map { [$0] } ?? [])
         } else {
             try forgetDependency(on: target.id)
             try restoreDisplaced(by: target.id)
             deletesRemoved = true
         }
-        countSessions(-1)
+        adjustSessionCount(by: -1)
         try recordOrder(.removed([target.id], indices: [index]))
     }
 
@@ -212,7 +212,8 @@ extension QueueError {
     static func evicted(_ member: String) -> QueueError {
         QueueError(
             .evicted,
-            "The fleet has removed the member \"\(member)\". Sessions that may run elsewhere continue there. To join again, restart it.")
+            "The fleet has removed the member \"\(member)\". Sessions that may run elsewhere continue there. To join again, restart the member."
+        )
     }
 }
 

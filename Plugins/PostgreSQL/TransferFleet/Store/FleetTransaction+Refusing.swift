@@ -1,9 +1,9 @@
 package import TransferCore
 package import TransferKit
 
-/// Stores the accounts that a member can't use, and the sessions that it can't run. The member leaves them to other members.
+/// Records the accounts that a member can't use, and the sessions that it can't run. The member leaves these sessions to other members.
 extension FleetTransaction {
-    /// Stores that a member can't use an account. If no live member can use the account, reports the account as blocked.
+    /// Records that a member can't use an account. If no live member can use the account, reports the account as blocked.
     func refuse(_ account: String, error: TransferError, by member: String) throws {
         try link.query(
             "INSERT INTO refusal(account, member, error) VALUES ($1, $2, $3) ON CONFLICT (account, member) DO UPDATE SET error = excluded.error",
@@ -31,7 +31,7 @@ extension FleetTransaction {
             """, ["\(lease.id)", "\(lease.epoch)", member]
         ).first
         guard let row, try row.flag(0) else { return false }
-        // Stores nothing for an evicted member, which is no longer in the table.
+        // This statement stores nothing for an evicted member, which is no longer in the table.
         try link.query(
             """
             INSERT INTO session_refusal(session, member, error) SELECT $1::uuid, name, $3::text FROM member WHERE name = $2

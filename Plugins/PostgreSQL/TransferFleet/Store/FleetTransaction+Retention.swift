@@ -1,7 +1,7 @@
 import TransferKit
 
 extension FleetTransaction {
-    /// The maximum number of sessions that one transaction removes, so that heartbeats and takes do not wait long.
+    /// The maximum number of sessions that one transaction removes, so that heartbeats and members that take sessions do not wait long.
     private static let maximumRemovals = 100
 
     /// Sets how long completed sessions stay; nil to keep them all.
@@ -12,7 +12,7 @@ extension FleetTransaction {
     }
 
     /// An SQL condition for completed sessions whose retention has ended.
-    func expired() throws -> String {
+    func expiredCondition() throws -> String {
         var problem: TransferError?
         guard let row = try link.query("SELECT retention FROM fleet").first,
             let retention = try row.readable(Retention.self, 0, &problem)
@@ -36,28 +36,28 @@ extension FleetTransaction {
     /// - Returns: Whether to call this method again, because more sessions may have expired.
     @discardableResult
     package func removeExpired() throws -> Bool {
-        // Otherwise, the sessions that wait for their deletion would accumulate.
+        // Delete removed sessions first. Otherwise, they would accumulate.
         if try deleteRemoved() { return true }
         let ids = try link.query(
-            "SELECT id FROM session WHERE \(try expired()) ORDER BY ended_at, id LIMIT \(Self.maximumRemovals)"
+            "SELECT id FROM session WHERE \(try expiredCondition()) ORDER BY ended_at, id LIMIT \(Self.maximumRemovals)"
         ).map { try $0.session(0) }
         guard !ids.isEmpty else { return false }
         let removed = try indices(of: ids).sorted { $0.value < $1.value }
         for id in ids { try forgetDependency(on: id) }
         try link.query("UPDATE session SET is_removed = true WHERE id = ANY($1::uuid[])", [PostgresValue.array(ids.map { "\($0)" })])
         deletesRemoved = true
-        countSessions(-ids.count)
+        adjustSessionCount(by: -ids.count)
         try recordOrder(.removed(removed.map(\.key), indices: removed.map(\.value)))
         return ids.count == Self.maximumRemovals
     }
 
-    /// The maximum number of rows with progress of files that one transaction deletes. A file has at least one such row.
+    /// The maximum number of rows with progress of files that one transaction deletes. A completed file has at least one such row.
     static let maximumDeletedRows: Int64 = 10_000
 
     /// Deletes removed sessions that no member has, at most ``maximumRemovals``, with their progress. All calls in one transaction delete at most
     /// ``maximumDeletedRows`` rows with progress; later transactions delete the rest.
     ///
-    /// - Returns: Whether sessions may be left.
+    /// - Returns: Whether removed sessions may remain.
     @discardableResult
     func deleteRemoved() throws -> Bool {
         let end = ContinuousClock.now + Self.deletionTime

@@ -16,7 +16,7 @@ extension FleetTransaction {
         try restoreStranded()
         try removeExpired()
         deletesRemoved = true
-        let (slots, places) = try room(of: member, identity)
+        let (slots, places) = try slotsAndPlaces(of: member, identity)
         var taken: [FleetLease] = []
         while taken.count < min(slots, limit), let id = try next(for: member, places) {
             if let lease = try take(id, for: member) { taken.append(lease) }
@@ -28,22 +28,22 @@ extension FleetTransaction {
     }
 
     /// Whether ``take(for:identity:limit:)`` must be called: a session may start, a lease was not renewed in time, a displaced session
-    /// waits for a session that no live member may run, the retention of a session has ended, or rows of removed sessions are left. Needs no
-    /// lock, because that method decides again.
+    /// waits for a session that no live member may run, the retention of a session has ended, or removed sessions must still be deleted.
+    /// Needs no lock, because `take` checks again.
     func mustTake(for member: String, identity: String) throws -> Bool {
-        let (slots, places) = try room(of: member, identity)
+        let (slots, places) = try slotsAndPlaces(of: member, identity)
         if try slots > 0 && next(for: member, places) != nil { return true }
         return try link.query(
             """
             SELECT EXISTS (SELECT FROM session WHERE owner IS NOT NULL AND lease_until <= clock_timestamp())
-                OR EXISTS (SELECT FROM session WHERE \(Self.isStranded)) OR EXISTS (SELECT FROM session WHERE \(try expired()))
+                OR EXISTS (SELECT FROM session WHERE \(Self.isStranded)) OR EXISTS (SELECT FROM session WHERE \(try expiredCondition()))
                 OR EXISTS (SELECT FROM session WHERE \(Self.isDeletable))
             """
         ).first?.flag(0) == true
     }
 
-    /// The number of free slots of a member, and the places (``FleetPlace``, in their stored form) whose sessions it may run.
-    private func room(of member: String, _ identity: String) throws -> (slots: Int, places: [String]) {
+    /// The number of a member's free slots, and the places (``FleetPlace``, in their stored form) whose sessions the member may run.
+    private func slotsAndPlaces(of member: String, _ identity: String) throws -> (slots: Int, places: [String]) {
         let rows = try link.query(
             """
             SELECT slots - (SELECT count(*) FROM session WHERE owner = $1), 'label ' || unnest(labels || ARRAY[NULL]::text[])
@@ -77,7 +77,8 @@ extension FleetTransaction {
             draft.progress = try adoptedProgress(of: id)
             let epoch = try stored.integer(3)
             draft.options.partEpoch = epoch == 0 ? nil : epoch
-            // Otherwise, a member that loses its lease before it stores the creation leaves a complete copy on the server.
+            // With another value, a member that loses its lease before it records the upload's creation would leave a complete copy on the
+            // server.
             draft.options.creation = .separate
         } catch let error as PostgresError where error.kind == .unreadable {
             try fail(id, .unreadable(error))
@@ -98,7 +99,7 @@ extension FleetTransaction {
             id: id, epoch: try row.integer(0), draft: draft, account: account, mustRun: try stored.flag(4), retries: try stored.integer(5))
     }
 
-    /// Marks a session without an owner as failed, because no member can run it.
+    /// Marks a session without an owner as failed, because the session can't be read.
     private func fail(_ id: SessionID, _ error: TransferError) throws {
         try link.query(
             "UPDATE session SET state = 'failed', error = $2, ended_at = \(Self.endTime), displaced_by = NULL WHERE id = $1",
@@ -108,10 +109,11 @@ extension FleetTransaction {
         try restoreDisplaced(by: id)
     }
 
-    /// Returns the next session for a member with a free slot; nil if no session can start. It is the first in the start order among the
-    /// first sessions of all accounts that have a free slot.
+    /// Returns the next session for a member with a free slot; nil if no session can start. The next session is the first in the start
+    /// order among the first sessions of all accounts below their session limits.
     ///
-    /// The query does not read the sessions of an account that has reached its session limit, so its duration does not depend on their number.
+    /// The query does not read the sessions of an account that has reached its session limit, so the query's duration does not depend on
+    /// the number of these sessions.
     private func next(for member: String, _ places: [String]) throws -> SessionID? {
         try link.query(
             """
@@ -159,7 +161,7 @@ extension FleetTransaction {
                     FROM ended WHERE session.id = ended.id RETURNING session.id, state, position)
             SELECT id, state FROM changed ORDER BY position, id
             """, [member])
-        for row in rows { try released(try row.session(0), state: try row.text(1), isInterrupted: true) }
+        for row in rows { try handleLeaseEnd(of: try row.session(0), state: try row.text(1), isInterrupted: true) }
     }
 
     /// Gives back a session that its owner has stopped.
@@ -188,7 +190,7 @@ extension FleetTransaction {
             ]
         ).first
         guard let row else { return false }
-        try released(lease.id, state: try row.text(0), isInterrupted: isInterrupted)
+        try handleLeaseEnd(of: lease.id, state: try row.text(0), isInterrupted: isInterrupted)
         return true
     }
 
@@ -210,7 +212,7 @@ extension FleetTransaction {
             ])
         guard !rows.isEmpty else { return false }
         if error == nil {
-            // More rows stay until the session is removed.
+            // Any further rows stay until the session is removed.
             try link.query(
                 """
                 DELETE FROM progress WHERE ctid = ANY(ARRAY(
@@ -219,18 +221,18 @@ extension FleetTransaction {
         }
         record(error.map { .failed(lease.id, $0) } ?? .completed(lease.id))
         try satisfyDependents(of: lease.id, isCompleted: error == nil)
-        try released(lease.id, state: state, isInterrupted: false)
+        try handleLeaseEnd(of: lease.id, state: state, isInterrupted: false)
         try removeExpired()
         return true
     }
 
-    /// Handles the end of a lease. Sessions that this session displaced, or that depend on it, may start. The end of the transaction
-    /// deletes a removed session. A session that must run now can displace another one.
-    private func released(_ id: SessionID, state: String, isInterrupted: Bool) throws {
+    /// Handles the end of a lease. Sessions that this session displaced, or that depend on it, may start. A removed session is
+    /// deleted at the end of the transaction. A session that must run now can displace another one.
+    private func handleLeaseEnd(of id: SessionID, state: String, isInterrupted: Bool) throws {
         record(.willDeactivate(id))
         record(.didDeactivate(id))
-        // After an interruption, the session is next in line, so the sessions that it displaced keep waiting for it. The same applies if another
-        // session displaced it.
+        // After an interruption, the session is next in line, so the sessions that it displaced keep waiting. They also keep waiting if
+        // another session displaced this session.
         let isDisplaced = try link.query("SELECT 1 FROM session WHERE id = $1 AND displaced_by IS NOT NULL", ["\(id)"]).first != nil
         if !(isInterrupted && state == "waiting") && !isDisplaced { try restoreDisplaced(by: id) }
         if state == "waiting" { try displace(for: id) }
@@ -241,7 +243,7 @@ extension FleetTransaction {
         }
     }
 
-    /// Lets sessions start that waited for the end of a session.
+    /// Lets sessions start that were waiting for the end of a session.
     ///
     /// - Parameter isCompleted: Whether the session completed. If not, only dependents that accept any end may start.
     package func satisfyDependents(of id: SessionID, isCompleted: Bool) throws {

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 
 extension FleetTransaction {
-    /// Changes properties of a session that no member has. The member that takes the session next uses them.
+    /// Changes properties of a session that no member has. The member that takes the session next uses the new values.
     ///
     /// - Throws: ``QueueError`` with the code `invalidTransition` if a member has the session, or its state does not permit the change;
     ///   `invalidRequest`, `noSuchAccount`, `noSuchSession` or `impossibleOrder`. After an error, nothing is changed.

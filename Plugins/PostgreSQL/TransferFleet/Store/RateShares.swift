@@ -1,5 +1,5 @@
-/// A member's shares of the rate limits. Each limit is divided evenly among the members that use it. A member uses the fleet's limit while it has a
-/// session that is not paused, and an account's limit while it has such a session of the account.
+/// A member's shares of the rate limits. Each limit is divided evenly among the members that use it. A member uses the fleet's limit while
+/// the member has a session that is not paused, and an account's limit while the member has such a session of the account.
 package struct RateShares: Sendable, Equatable {
     /// The member's share of the fleet's limit, in bytes per second; nil if the fleet has no limit.
     package var fleet: Int64?

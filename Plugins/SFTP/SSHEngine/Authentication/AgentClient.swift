@@ -9,7 +9,7 @@ import TransferCore
 
 /// A client of an SSH agent (draft-miller-ssh-agent). Unlike libssh2's client, its methods never block beyond the given deadline.
 final class AgentClient {
-    /// The error for an agent that can't be used. The text is a part of a message.
+    /// The error for an agent that can't be used. The text follows the agent's name in another message.
     struct Failure: Error {
         let text: String
     }
@@ -19,7 +19,7 @@ final class AgentClient {
 
     private static let maximumResponseSize = 256 << 10
 
-    /// Connects to the agent with the socket at a path. Does not block.
+    /// Connects to the agent that listens on the socket at a path. Does not block.
     init(path: FilePath, mailbox: ConnectionMailbox) throws(Failure) {
         self.mailbox = mailbox
         #if canImport(Glibc)
@@ -52,7 +52,7 @@ final class AgentClient {
     /// Requests the agent's public keys. Returns at most 1,024 keys.
     func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
         // The request has the type 11 (SSH_AGENTC_REQUEST_IDENTITIES), and the response the type 12 (SSH_AGENT_IDENTITIES_ANSWER).
-        var reader = WireReader(try ask([11], by: deadline))
+        var reader = WireReader(try exchange([11], by: deadline))
         guard reader.readByte() == 12, let count = reader.readUInt32() else {
             throw Failure(text: "it did not return its list of keys")
         }
@@ -75,14 +75,15 @@ final class AgentClient {
         writer.write(string: key.bytes)
         writer.write(string: data)
         writer.write(flags)
-        var reader = WireReader(try ask(writer.bytes, by: deadline))
+        var reader = WireReader(try exchange(writer.bytes, by: deadline))
         guard reader.readByte() == 14, let signature = reader.readString() else { throw Failure(text: "it refuses to sign") }
-        var parts = WireReader(signature)
-        guard parts.readString() != nil, let bytes = parts.readString() else { throw Failure(text: "its signature is invalid") }
+        var fields = WireReader(signature)
+        guard fields.readString() != nil, let bytes = fields.readString() else { throw Failure(text: "its signature is invalid") }
         return bytes
     }
 
-    private func ask(_ request: [UInt8], by deadline: Deadline) throws(Failure) -> [UInt8] {
+    /// Sends a request, and returns the response without its length field.
+    private func exchange(_ request: [UInt8], by deadline: Deadline) throws(Failure) -> [UInt8] {
         var writer = WireWriter()
         writer.write(string: request)
         var rest = writer.bytes[...]

@@ -19,7 +19,7 @@ struct Authentication {
     private let deadline: Deadline
     /// The methods that the server offers.
     private var offered: Set<String> = []
-    /// The number of attempts that reached the server, which limits their number.
+    /// The number of attempts that reached the server, at most ``SSHAuthentication/maximumAttempts``.
     private var attempts = 0
     /// The attempts that the server rejected, for the error message.
     private var refusals: [String] = []
@@ -195,13 +195,13 @@ struct Authentication {
 
     // MARK: Results
 
-    /// Makes one attempt to log in, and notes a failure for the error message.
+    /// Makes one attempt to log in, and records a failure for the error message.
     ///
     /// - Parameters:
     ///   - what: The name of the credentials as shown in messages.
     ///   - method: The method and its credentials, for the log.
     ///   - hasPassphrase: Whether a passphrase decrypts the key.
-    ///   - call: The call of libssh2. Repeated until it completes.
+    ///   - call: Calls libssh2. Called again while it returns EAGAIN.
     private mutating func attempt(_ what: String, as method: String, hasPassphrase: Bool = false, _ call: () -> CInt) throws -> Outcome {
         attempts += 1
         let code = try session.complete(by: deadline, call)
@@ -227,7 +227,7 @@ struct Authentication {
         return .refused
     }
 
-    /// The reason why libssh2 or servers do not accept keys of a type, as a part of a message; nil if they do.
+    /// Returns why libssh2 or servers do not accept keys of a type, as text for a message; nil if they accept such keys.
     private static func obstacle(for type: String) -> String? {
         if type == "ssh-dss" { return "DSA keys are no longer accepted; make an ed25519 key" }
         if type.hasPrefix("sk-") { return "keys that need a security key are not supported" }

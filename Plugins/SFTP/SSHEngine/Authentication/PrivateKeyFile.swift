@@ -21,7 +21,7 @@ struct PrivateKeyFile {
 
     /// Reads a file. Blocks.
     ///
-    /// - Throws: A `TransferError` of the class `credentials`. Its message is a part of a sentence.
+    /// - Throws: A `TransferError` of the class `credentials`. Its message becomes part of another message.
     init(_ path: FilePath) throws(TransferError) {
         self.path = path
         var content: [UInt8]

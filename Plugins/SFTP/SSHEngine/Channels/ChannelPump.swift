@@ -9,7 +9,7 @@ import TransportSupport
         /// The channel can't continue until the socket is ready, or the handler has bytes to send.
         case idle
         /// The channel made progress, and may make more.
-        case moved
+        case progressed
         /// A packet is partly sent. This channel must continue before any other.
         case stuck
         /// The channel has ended.
@@ -32,7 +32,7 @@ import TransportSupport
         case endOfInput
     }
 
-    let pending: ChannelRequest
+    let request: ChannelRequest
     private let session: SSHSession
     private let receiveWindow: UInt32
     private var phase = Phase.opening
@@ -49,16 +49,16 @@ import TransportSupport
     /// A channel stops receiving after this number of bytes in one turn, and stops sending after the same number. Otherwise, one busy
     /// channel would delay the others.
     private static let bytesPerTurn = 1 << 20
-    /// The number of bytes of the error output to keep.
+    /// The maximum number of bytes of the error output that the channel keeps.
     static let errorOutputLimit = 64 << 10
 
-    init(_ pending: ChannelRequest, session: SSHSession, receiveWindow: Int) {
-        self.pending = pending
+    init(_ request: ChannelRequest, session: SSHSession, receiveWindow: Int) {
+        self.request = request
         self.session = session
         self.receiveWindow = UInt32(clamping: receiveWindow)
     }
 
-    /// Whether the library has not opened the channel yet. The library can open only one channel at a time.
+    /// Whether the library must still open the channel. It can open only one channel at a time.
     var isOpening: Bool {
         if case .opening = phase { true } else { false }
     }
@@ -66,11 +66,11 @@ import TransportSupport
     /// Closes the channel. If a packet is partly sent, the library completes the packet first.
     func close() {
         wantsClose = true
-        pending.opened.resume(.failure(CancellationError()))
+        request.opened.resume(.failure(CancellationError()))
         endHandler(nil)
     }
 
-    /// Makes as much progress as possible without waiting.
+    /// Takes one turn: makes as much progress as ``bytesPerTurn`` permits, without waiting.
     ///
     /// - Parameter buffer: A buffer for received bytes, valid for this turn.
     /// - Throws: The error that ended the whole connection.
@@ -87,17 +87,17 @@ import TransportSupport
     /// Ends the channel after the connection has ended.
     func connectionEnded(_ error: TransferError?) {
         let reason = error ?? TransferError(.transient, .connectionLost, "The connection to \(session.server) was closed.")
-        if pending.opened.resume(.failure(reason)) { return }
+        if request.opened.resume(.failure(reason)) { return }
         end.error = end.error ?? reason
         endHandler(error)
-        pending.ended(end)
+        request.ended(end)
     }
 
     private func endHandler(_ error: TransferError?) {
         guard !hasReportedEnd else { return }
         hasReportedEnd = true
         // Notifies the handler only if the channel's program was started.
-        if !isProgramPending { pending.handler.end(error) }
+        if !isProgramPending { request.handler.end(error) }
     }
 
     /// Whether the channel is being opened, or its program is being started.
@@ -122,7 +122,7 @@ import TransportSupport
             let error = session.lastError
             if error.code == LIBSSH2_ERROR_EAGAIN { return outcomeOfBlockedCall }
             guard error.code == LIBSSH2_ERROR_CHANNEL_FAILURE else { throw session.failure(error.code) }
-            pending.opened.resume(
+            request.opened.resume(
                 .failure(
                     TransferError(
                         .transient, .serverError, "The server \(session.server) refused to open another channel on this connection.",
@@ -130,18 +130,18 @@ import TransportSupport
             return .ended
         }
         unsafe phase = .starting(channel)
-        return .moved
+        return .progressed
     }
 
     private func startProgram(_ channel: OpaquePointer) throws(TransferError) -> Outcome {
-        let (request, message): (String, [UInt8]) =
-            switch pending.program {
+        let (requestType, message): (String, [UInt8]) =
+            switch request.program {
             case .subsystem(let name): ("subsystem", Array(name.utf8))
             case .command(let bytes): ("exec", bytes)
             }
         let code = unsafe message.withUnsafeBytes { message in
             unsafe libssh2_channel_process_startup(
-                channel, request, UInt32(request.utf8.count), message.baseAddress?.assumingMemoryBound(to: CChar.self),
+                channel, requestType, UInt32(requestType.utf8.count), message.baseAddress?.assumingMemoryBound(to: CChar.self),
                 UInt32(message.count))
         }
         switch code {
@@ -151,23 +151,23 @@ import TransportSupport
                 unsafe phase = .closing(channel)
             } else {
                 unsafe phase = .open(channel)
-                if !pending.opened.resume(.success(())) {
+                if !request.opened.resume(.success(())) {
                     // The caller was cancelled before the program started.
                     wantsClose = true
                     hasReportedEnd = true
                 }
             }
         case LIBSSH2_ERROR_CHANNEL_REQUEST_DENIED, LIBSSH2_ERROR_CHANNEL_FAILURE:
-            pending.opened.resume(.failure(refusal))
+            request.opened.resume(.failure(refusal))
             hasReportedEnd = true
             unsafe phase = .freeing(channel)
         default: throw session.failure(code)
         }
-        return .moved
+        return .progressed
     }
 
     private var refusal: TransferError {
-        switch pending.program {
+        switch request.program {
         case .subsystem(let name):
             TransferError(
                 .unreachable, .notThisProtocol,
@@ -180,35 +180,35 @@ import TransportSupport
     // MARK: Bytes
 
     private func pump(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Outcome {
-        var hasMoved = false
+        var hasProgressed = false
         if let call = stuckCall {
             stuckCall = nil
             switch call {
-            case .read: hasMoved = unsafe try read(channel, buffer)
-            case .readError: hasMoved = unsafe try readErrorOutput(channel, buffer)
-            case .write: hasMoved = unsafe try write(channel)
-            case .endOfInput: hasMoved = unsafe try endInput(channel)
+            case .read: hasProgressed = unsafe try read(channel, buffer)
+            case .readError: hasProgressed = unsafe try readErrorOutput(channel, buffer)
+            case .write: hasProgressed = unsafe try write(channel)
+            case .endOfInput: hasProgressed = unsafe try endInput(channel)
             }
             if stuckCall != nil { return .stuck }
         }
         if wantsClose {
             unsafe phase = .closing(channel)
-            return .moved
+            return .progressed
         }
-        if unsafe try read(channel, buffer) { hasMoved = true }
+        if unsafe try read(channel, buffer) { hasProgressed = true }
         if stuckCall != nil { return .stuck }
         // Reads the error output only if bytes have arrived, because each read also makes the library read from the socket.
-        if unsafe cssh2_has_data(channel, 1) != 0, unsafe try readErrorOutput(channel, buffer) { hasMoved = true }
+        if unsafe cssh2_has_data(channel, 1) != 0, unsafe try readErrorOutput(channel, buffer) { hasProgressed = true }
         if stuckCall != nil { return .stuck }
         if unsafe libssh2_channel_eof(channel) == 1 {
             serverEnded()
             unsafe phase = .closing(channel)
-            return .moved
+            return .progressed
         }
-        if unsafe try write(channel) { hasMoved = true }
-        if stuckCall == nil, unsafe try endInput(channel) { hasMoved = true }
+        if unsafe try write(channel) { hasProgressed = true }
+        if stuckCall == nil, unsafe try endInput(channel) { hasProgressed = true }
         if stuckCall != nil { return .stuck }
-        return hasMoved ? .moved : .idle
+        return hasProgressed ? .progressed : .idle
     }
 
     /// Reads the standard output. Returns whether bytes arrived.
@@ -221,7 +221,7 @@ import TransportSupport
                 break
             }
             total += count
-            if !hasReportedEnd { unsafe pending.handler.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+            if !hasReportedEnd { unsafe request.handler.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
         }
         return total > 0
     }
@@ -243,7 +243,7 @@ import TransportSupport
         var total = 0
         while total < Self.bytesPerTurn {
             if sentCount == outgoing.count {
-                outgoing = hasReportedEnd ? [] : pending.handler.bytesToSend()
+                outgoing = hasReportedEnd ? [] : request.handler.bytesToSend()
                 sentCount = 0
                 if outgoing.isEmpty { break }
             }
@@ -265,7 +265,7 @@ import TransportSupport
     /// Ends a command's input after all of it was sent. The input of a subsystem ends with the channel. Returns whether this call ended the
     /// input.
     private func endInput(_ channel: OpaquePointer) throws(TransferError) -> Bool {
-        guard case .command = pending.program, !isInputEnded, outgoing.isEmpty else { return false }
+        guard case .command = request.program, !isInputEnded, outgoing.isEmpty else { return false }
         let code = unsafe libssh2_channel_send_eof(channel)
         guard code == 0 else {
             try handleError(code, .endOfInput)
@@ -275,7 +275,7 @@ import TransportSupport
         return true
     }
 
-    /// Handles the error code of a call that moved no bytes.
+    /// Handles the error code of a call that transferred no bytes.
     private func handleError(_ code: CInt, _ call: StuckCall) throws(TransferError) {
         switch code {
         case LIBSSH2_ERROR_EAGAIN:
@@ -290,7 +290,7 @@ import TransportSupport
     // MARK: The end
 
     private func serverEnded() {
-        guard case .subsystem(let name) = pending.program else { return }
+        guard case .subsystem(let name) = request.program else { return }
         let error = TransferError(
             .transient, .connectionLost,
             "The server \(session.server) ended its \(printable(name.utf8)) process, or the process exited.")
@@ -302,9 +302,9 @@ import TransportSupport
         let code = unsafe libssh2_channel_close(channel)
         if code == LIBSSH2_ERROR_EAGAIN { return outcomeOfBlockedCall }
         if session.isLost(code) { throw session.failure(code) }
-        if case .command = pending.program { unsafe recordExit(channel) }
+        if case .command = request.program { unsafe recordExit(channel) }
         unsafe phase = .freeing(channel)
-        return .moved
+        return .progressed
     }
 
     private func recordExit(_ channel: OpaquePointer) {
@@ -324,7 +324,7 @@ import TransportSupport
         if code == LIBSSH2_ERROR_EAGAIN { return outcomeOfBlockedCall }
         if session.isLost(code) { throw session.failure(code) }
         endHandler(end.error)
-        pending.ended(end)
+        request.ended(end)
         return .ended
     }
 }

@@ -24,7 +24,7 @@ struct ChannelRequest: Sendable {
     let handler: any SSHChannelHandler
     /// Resumed once: when the server has started the program or rejected the channel or the program, when the caller is cancelled, or when
     /// the connection ends.
-    let opened: Once<Void>
+    let opened: SingleResult<Void>
     /// Called at most once, after the channel has ended; always called if the program was started.
     var ended: @Sendable (End) -> Void = { _ in }
 }

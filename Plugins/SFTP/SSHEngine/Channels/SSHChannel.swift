@@ -10,7 +10,7 @@ package protocol SSHChannelHandler: AnyObject, Sendable {
     func bytesToSend() -> [UInt8]
 
     /// Called once when the channel has ended or is being closed; no calls follow. Not called if the program was not started, or if the
-    /// caller was cancelled before its start.
+    /// caller was cancelled before the program started.
     ///
     /// - Parameter error: The reason; nil if the client closed the channel or the connection, or if a command has exited.
     func end(_ error: TransferError?)

@@ -39,11 +39,11 @@ final class ConnectionLoop {
     ///
     /// - Parameters:
     ///   - given: A descriptor that is already connected to the server; nil to connect to the server.
-    ///   - opened: Gets the agreed parameters when the connection is open, or the error if it can't be opened.
+    ///   - opened: Receives the agreed parameters when the connection is open, or the error if it can't be opened.
     ///   - credentials: The credential provider. Set to nil once the socket is connected.
-    ///   - ending: Gets the error that ended the connection. The loop resolves it last.
+    ///   - ending: Resolved last, with the error that ended the open connection, if any.
     func run(
-        over given: FileDescriptor?, _ opened: Once<SSHConnection.Agreement>, _ credentials: Locked<(any CredentialProvider)?>,
+        over given: FileDescriptor?, _ opened: SingleResult<SSHConnection.Agreement>, _ credentials: Locked<(any CredentialProvider)?>,
         _ ending: ConnectionEnding
     ) {
         var failure: TransferError?
@@ -51,7 +51,7 @@ final class ConnectionLoop {
             let socket = try given?.rawValue ?? SocketConnector(settings, mailbox: mailbox).connect()
             let session = try SSHSession(socket: socket, server: settings.server, mailbox: mailbox)
             defer { session.end() }
-            let agreement = try agree(over: session, credentials)
+            let agreement = try verifyAndLogIn(over: session, credentials)
             session.traffic.limit = nil
             if opened.resume(.success(agreement)) { failure = serve(session) }
         } catch {
@@ -69,7 +69,7 @@ final class ConnectionLoop {
     }
 
     /// Verifies the server and logs in. Sets `credentials` to nil first, because an open connection no longer needs them.
-    private func agree(
+    private func verifyAndLogIn(
         over session: SSHSession, _ credentials: Locked<(any CredentialProvider)?>
     ) throws -> SSHConnection.Agreement {
         let provider = credentials.withLock { credentials in
@@ -91,8 +91,8 @@ final class ConnectionLoop {
         do throws(TransferError) {
             while !mailbox.isStopping {
                 for command in mailbox.takeCommands() { handle(command, session) }
-                let hasMoved = unsafe try advance(buffer)
-                if !hasMoved || stuck != nil { try sleep(session) }
+                let hasProgressed = unsafe try advance(buffer)
+                if !hasProgressed || stuck != nil { try sleep(session) }
             }
         } catch {
             return error
@@ -106,7 +106,7 @@ final class ConnectionLoop {
         case .open(let pending):
             channels.append(ChannelPump(pending, session: session, receiveWindow: settings.receiveWindow))
         case .close(let id):
-            channels.first { $0.pending.id == id }?.close()
+            channels.first { $0.request.id == id }?.close()
         }
     }
 
@@ -114,7 +114,7 @@ final class ConnectionLoop {
     ///
     /// - Returns: Whether a channel made progress, and may make more.
     private func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
-        var hasMoved = false
+        var hasProgressed = false
         var isOpening = false
         // A channel with a partly sent packet must continue first.
         let order = stuck.map { stuck in [stuck] + channels.filter { $0 !== stuck } } ?? channels
@@ -126,21 +126,21 @@ final class ConnectionLoop {
             }
             switch unsafe try channel.advance(buffer) {
             case .idle: break
-            case .moved: hasMoved = true
+            case .progressed: hasProgressed = true
             case .stuck:
                 if stuck !== channel { stuckSince = .now }
                 stuck = channel
-                return hasMoved
+                return hasProgressed
             case .ended:
                 channels.removeAll { $0 === channel }
-                hasMoved = true
+                hasProgressed = true
             }
             if stuck === channel {
                 stuck = nil
-                hasMoved = true
+                hasProgressed = true
             }
         }
-        return hasMoved
+        return hasProgressed
     }
 
     private func sleep(_ session: SSHSession) throws(TransferError) {

@@ -22,14 +22,14 @@ final class ConnectionMailbox: Sendable {
         var lastID: ChannelRequest.ID = 0
         var isStopping = false
         var isClosed = false
-        /// Whether the thread sleeps or is about to sleep. If so, a byte in the pipe wakes the thread.
+        /// Whether the thread is sleeping or about to sleep. If so, a byte in the pipe wakes the thread.
         var isWaiting = false
         /// Whether the thread must check its channels before it sleeps again.
         var isWoken = false
 
         /// Makes the thread check its channels before it sleeps again.
         ///
-        /// - Returns: Whether the thread sleeps and needs a byte to wake it.
+        /// - Returns: Whether the thread is sleeping and needs a byte to wake it.
         mutating func requestWake() -> Bool {
             isWoken = true
             defer { isWaiting = false }

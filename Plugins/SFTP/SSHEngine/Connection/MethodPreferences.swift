@@ -14,7 +14,7 @@ struct MethodPreferences {
         let ciphers = [
             "aes128-ctr", "aes256-ctr", "aes192-ctr", "aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com",
         ]
-        let codes =
+        let macs =
             [
                 "hmac-sha2-256", "hmac-sha2-256-etm@openssh.com", "hmac-sha2-512", "hmac-sha2-512-etm@openssh.com",
             ] + (allowsSHA1 ? ["hmac-sha1"] : [])
@@ -29,8 +29,8 @@ struct MethodPreferences {
             MethodPreferences(kind: CInt(LIBSSH2_METHOD_HOSTKEY), names: hostKeyTypes),
             MethodPreferences(kind: CInt(LIBSSH2_METHOD_CRYPT_CS), names: ciphers),
             MethodPreferences(kind: CInt(LIBSSH2_METHOD_CRYPT_SC), names: ciphers),
-            MethodPreferences(kind: CInt(LIBSSH2_METHOD_MAC_CS), names: codes),
-            MethodPreferences(kind: CInt(LIBSSH2_METHOD_MAC_SC), names: codes),
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_MAC_CS), names: macs),
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_MAC_SC), names: macs),
             MethodPreferences(kind: CInt(LIBSSH2_METHOD_COMP_CS), names: ["none"]),
             MethodPreferences(kind: CInt(LIBSSH2_METHOD_COMP_SC), names: ["none"]),
         ]

@@ -79,8 +79,8 @@ package final class SSHConnection: Sendable {
         logger: Logger
     ) async throws -> SSHConnection {
         var settings = settings
-        // A server with several keys presents a key of the first requested type. The type of the pinned key is unknown, because a
-        // fingerprint does not contain it. So the loop tries one type after another.
+        // A server with several keys presents the key whose type comes first in the client's list. The type of the pinned key is unknown,
+        // because a fingerprint does not contain the type. So the loop tries one type after another.
         var shown: [HostKey] = []
         while true {
             let socket = try await openSocket?()
@@ -109,7 +109,7 @@ package final class SSHConnection: Sendable {
             try? socket?.close()
             throw error
         }
-        let opened = Once<Agreement>()
+        let opened = SingleResult<Agreement>()
         let ending = ConnectionEnding()
         // The thread lives as long as the connection, so it must not retain the credentials.
         let heldCredentials = Locked<(any CredentialProvider)?>(credentials)
@@ -173,7 +173,7 @@ package final class SSHConnection: Sendable {
     /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unreachable` if the server has no such subsystem, and `transient`
     ///   if the server refuses to open another channel or the connection breaks.
     package func openSubsystem(_ name: String, handler: any SSHChannelHandler) async throws -> SSHChannel {
-        let pending = ChannelRequest(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: Once())
+        let pending = ChannelRequest(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: SingleResult())
         try await open(pending)
         return SSHChannel(id: pending.id, mailbox: mailbox)
     }
@@ -188,9 +188,9 @@ package final class SSHConnection: Sendable {
     ///   `transient` if the server refuses to open another channel or the connection breaks.
     package func run(_ command: [UInt8], input: [UInt8] = [], outputLimit: Int = 1 << 20) async throws -> SSHCommandResult {
         let handler = CommandHandler(input: input, outputLimit: outputLimit)
-        let done = Once<ChannelRequest.End>()
+        let done = SingleResult<ChannelRequest.End>()
         let id = mailbox.nextID()
-        let pending = ChannelRequest(id: id, program: .command(command), handler: handler, opened: Once()) {
+        let pending = ChannelRequest(id: id, program: .command(command), handler: handler, opened: SingleResult()) {
             done.resume(.success($0))
         }
         try await open(pending)

@@ -84,7 +84,7 @@ struct SessionOpening {
         do {
             code = try session.complete(by: deadline) { unsafe libssh2_session_handshake(session.pointer, session.socket) }
         } catch let error as TransferError where !hasGreeted {
-            throw session.traffic.received == 0 ? error : otherGreeting
+            throw session.traffic.received == 0 ? error : unexpectedGreetingError
         }
         guard code == 0 else { throw handshakeFailure(code, deadline) }
     }
@@ -100,7 +100,7 @@ struct SessionOpening {
     private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
 
     /// The error for a server that sent something other than an SSH identification string.
-    private var otherGreeting: TransferError {
+    private var unexpectedGreetingError: TransferError {
         let greeting = printable(session.traffic.greeting.prefix(60))
         if Self.refusals.contains(where: greeting.hasPrefix) {
             return TransferError(
@@ -123,7 +123,7 @@ struct SessionOpening {
                 "The service at \(settings.server) sent \(SocketTraffic.handshakeLimit) bytes without completing the key exchange; "
                     + "it is not an SSH server.")
         }
-        if deadline.milliseconds == 0 { return hasGreeted || traffic.received == 0 ? deadline.error : otherGreeting }
+        if deadline.milliseconds == 0 { return hasGreeted || traffic.received == 0 ? deadline.error : unexpectedGreetingError }
         guard traffic.received > 0 else {
             return TransferError(
                 .unreachable, .connectionLost,
@@ -132,7 +132,7 @@ struct SessionOpening {
         }
         // If the connection ended within the identification string or later, the server may still be an SSH server.
         if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return lostConnection(words) }
-        guard hasGreeted else { return otherGreeting }
+        guard hasGreeted else { return unexpectedGreetingError }
         switch code {
         case LIBSSH2_ERROR_KEX_FAILURE, LIBSSH2_ERROR_KEY_EXCHANGE_FAILURE, LIBSSH2_ERROR_METHOD_NONE, LIBSSH2_ERROR_METHOD_NOT_SUPPORTED:
             let hint =

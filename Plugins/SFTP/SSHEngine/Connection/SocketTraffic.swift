@@ -52,7 +52,7 @@ final class SocketTraffic {
         }
         let count = unsafe recv(socket, buffer, length, flags)
         guard count > 0 else {
-            let result = count == 0 ? 0 : Self.negative(errno)
+            let result = count == 0 ? 0 : Self.negatedErrorNumber(errno)
             if result != -Int(EAGAIN) { hasEnded = true }
             return result
         }
@@ -70,7 +70,7 @@ final class SocketTraffic {
     func send(_ socket: CInt, _ buffer: UnsafeRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         let count = unsafe Self.sendNow(socket, buffer, length, flags | CInt(MSG_NOSIGNAL))
         guard count >= 0 else {
-            let result = Self.negative(errno)
+            let result = Self.negatedErrorNumber(errno)
             if result != -Int(EAGAIN) { hasEnded = true }
             return result
         }
@@ -78,7 +78,7 @@ final class SocketTraffic {
         return count
     }
 
-    private static func negative(_ code: CInt) -> Int {
+    private static func negatedErrorNumber(_ code: CInt) -> Int {
         Int(code == EINTR || code == EWOULDBLOCK ? -EAGAIN : -code)
     }
 

@@ -13,7 +13,7 @@ struct HostKeyCheck {
     private let host: HostName
     private let known: KnownHosts
 
-    /// Reads the known hosts files, unless keys are pinned. A missing file has no entries.
+    /// Reads the known hosts files, unless keys are pinned. A missing file counts as empty.
     ///
     /// - Throws: A `TransferError` of the class `trust` that names a file that can't be read.
     init(_ settings: SSHSettings, logger: Logger) throws(TransferError) {

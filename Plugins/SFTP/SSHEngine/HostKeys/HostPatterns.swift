@@ -57,7 +57,7 @@ enum HostPatterns: Sendable {
 
 extension HostPatterns.Pattern {
     /// Returns whether the pattern matches a name. `*` matches any bytes, and `?` matches one byte. The running time is at most proportional to the
-    /// product of the lengths, because matching backtracks only to the last `*`.
+    /// product of both lengths, because matching backtracks only to the last `*`.
     func matches(_ name: [UInt8]) -> Bool {
         var (position, index) = (0, 0)
         var retry: (position: Int, index: Int)?

@@ -60,11 +60,11 @@ extension FileDescriptor {
     /// - Throws: The system's error, or `EFBIG` if the file exceeds the limit.
     func readAll(limit: Int) throws -> [UInt8] {
         var content: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 64 << 10)
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
-            let count = try unsafe chunk.withUnsafeMutableBytes { unsafe try read(into: $0) }
+            let count = try unsafe buffer.withUnsafeMutableBytes { unsafe try read(into: $0) }
             guard count > 0 else { return content }
-            content += chunk[..<count]
+            content += buffer[..<count]
             guard content.count <= limit else { throw Errno.fileTooLarge }
         }
     }

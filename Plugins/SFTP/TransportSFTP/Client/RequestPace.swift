@@ -10,10 +10,10 @@ package struct RequestPace: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
     private var slotEnd: ContinuousClock.Instant
     /// The number of bytes transferred in each of the last five slots of 250 ms, the newest at the end.
-    private var recent = [Int](repeating: 0, count: RequestPace.slotCount)
+    private var recentBytes = [Int](repeating: 0, count: RequestPace.slotCount)
     /// The highest recent rate, in bytes per 1.25 s (five slots). Decays slowly, because a server may briefly stop responding while it
     /// syncs a file.
-    private var best = RequestPace.smallestLimit
+    private var highestRate = RequestPace.smallestLimit
 
     /// - Parameter now: Returns the current time.
     package init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
@@ -22,7 +22,7 @@ package struct RequestPace: Sendable {
     }
 
     /// The maximum number of bytes in flight.
-    package var limit: Int { max(best, recent.reduce(0, +)) }
+    package var limit: Int { max(highestRate, recentBytes.reduce(0, +)) }
 
     /// Counts bytes that the server has transferred.
     package mutating func count(_ bytes: Int) {
@@ -30,12 +30,12 @@ package struct RequestPace: Sendable {
         if time >= slotEnd {
             let passed = min(Int((time - slotEnd) / Self.slotDuration) + 1, 8 * Self.slotCount)
             for _ in 0..<passed {
-                best = max(Self.smallestLimit, recent.reduce(0, +), best / 8 * 7)
-                recent.removeFirst()
-                recent.append(0)
+                highestRate = max(Self.smallestLimit, recentBytes.reduce(0, +), highestRate / 8 * 7)
+                recentBytes.removeFirst()
+                recentBytes.append(0)
             }
             slotEnd = time + Self.slotDuration
         }
-        recent[Self.slotCount - 1] += bytes
+        recentBytes[Self.slotCount - 1] += bytes
     }
 }

@@ -5,19 +5,19 @@ import TransportSupport
 /// Methods that send requests.
 ///
 /// Methods that wait for a response throw a ``StatusFailure`` for an error status, and a `TransferError` for a response of an unexpected
-/// type. Methods that return an ``SFTPResponse`` of any type return such responses instead. If the task is cancelled during the wait, the
+/// type. Methods that return an ``SFTPResponse`` throw neither: they return every response. If the task is cancelled during the wait, the
 /// methods throw `CancellationError` immediately; the server may still execute the request.
 extension SFTPClient {
     /// Waits until the server has reported its features.
     package func features() async throws -> SFTPFeatures {
-        let once = Once<SFTPFeatures>()
+        let once = SingleResult<SFTPFeatures>()
         whenReady { once.resume($0.mapError { $0 }) }
         return try await once.valueUnlessCancelled()
     }
 
     /// Sends a request without waiting for its response. The client sends requests in the order of the calls.
     func begin(_ request: Request) -> PendingResponse {
-        let once = Once<SFTPResponse>()
+        let once = SingleResult<SFTPResponse>()
         let sent = Locked(false)
         let id = submit(request, onHandover: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
@@ -50,7 +50,7 @@ extension SFTPClient {
     }
 
     /// Requests a file's attributes without following links; returns nil if the file does not exist.
-    package func attributesIfThere(_ path: [UInt8]) async throws -> FileAttributes? {
+    package func attributesIfPresent(_ path: [UInt8]) async throws -> FileAttributes? {
         do {
             return try await attributes(.lstat(path))
         } catch let failure as StatusFailure where failure.status.code.meansMissing {
@@ -59,18 +59,18 @@ extension SFTPClient {
     }
 
     /// Removes a file, unless it does not exist.
-    func removeIfThere(_ path: [UInt8]) async throws {
+    func removeIfPresent(_ path: [UInt8]) async throws {
         do {
             try await perform(.remove(path))
         } catch let failure as StatusFailure where failure.status.code.meansMissing {
-            // An earlier request may have removed it.
+            // An earlier request may have removed the file.
         }
     }
 
     /// Returns the free space of an open file's file system; nil if the server can't report it.
     ///
-    /// - Parameter path: The file's path. The client first requests the space by path, and then by the handle if that failed or the server
-    ///   does not offer it.
+    /// - Parameter path: The file's path. The client requests the space by path. If that request fails or the server does not offer it, the
+    ///   client requests the space by handle.
     package func space(at handle: Handle, _ path: [UInt8]) async throws -> FileSystemSpace? {
         let features = try await features()
         // Try the path first, because the handle may already be closed.
@@ -86,7 +86,8 @@ extension SFTPClient {
         submit(.close(handle)) { _ in }
     }
 
-    var unexpected: TransferError {
+    /// The error for a response of an unexpected type.
+    var unexpectedResponseError: TransferError {
         TransferError(.protocolViolation, .invalidResponse, "\(serverName) sent an unexpected type of response.")
     }
 }
@@ -95,7 +96,7 @@ extension SFTPClient {
 struct PendingResponse: Sendable {
     let client: SFTPClient
     fileprivate let id: UInt32
-    fileprivate let once: Once<SFTPResponse>
+    fileprivate let once: SingleResult<SFTPResponse>
     fileprivate let sent: Locked<Bool>
     fileprivate let isAboutPath: Bool
 
@@ -120,7 +121,7 @@ struct PendingResponse: Sendable {
 
     /// Waits for the status. Throws a ``StatusFailure`` if it is not `OK`.
     func success() async throws {
-        guard case .status(let status) = try await response() else { throw client.unexpected }
+        guard case .status(let status) = try await response() else { throw client.unexpectedResponseError }
         guard status.code == .ok else { throw StatusFailure(status, isAboutPath: isAboutPath) }
     }
 
@@ -128,7 +129,7 @@ struct PendingResponse: Sendable {
         switch try await response() {
         case .handle(let handle): return handle
         case .status(let status) where status.code != .ok: throw StatusFailure(status, isAboutPath: isAboutPath)
-        default: throw client.unexpected
+        default: throw client.unexpectedResponseError
         }
     }
 
@@ -136,7 +137,7 @@ struct PendingResponse: Sendable {
         switch try await response() {
         case .attributes(let attributes): return attributes
         case .status(let status) where status.code != .ok: throw StatusFailure(status, isAboutPath: isAboutPath)
-        default: throw client.unexpected
+        default: throw client.unexpectedResponseError
         }
     }
 }
@@ -157,6 +158,6 @@ extension Status.Code {
     /// Whether the file or folder does not exist.
     package var meansMissing: Bool { self == .noSuchFile || self == .noSuchPath }
 
-    /// Whether a rename may have failed because a file with the new name exists. Version 3 of the protocol has no code of its own for this cause.
+    /// Whether a rename may have failed because a file with the new name exists. Version 3 of the protocol has no separate code for this cause.
     package var mayMeanExisting: Bool { self == .failure || self == .fileExists || self == .permissionDenied }
 }

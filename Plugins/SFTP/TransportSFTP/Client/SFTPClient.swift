@@ -10,7 +10,7 @@ package import TransferCore
 package final class SFTPClient: Sendable {
     typealias Completion = @Sendable (Result<SFTPResponse, TransferError>) -> Void
 
-    private struct Waiting {
+    private struct SubmittedRequest {
         /// Called with the response; nil if no task waits for it.
         var completion: Completion?
         /// Whether the request opens a file or folder. If it succeeds, the response contains a handle that must be closed.
@@ -34,7 +34,7 @@ package final class SFTPClient: Sendable {
         /// The number of outgoing packets that the mover has fetched.
         var handedOverCount = 0
         var lastID: UInt32 = 0
-        var waiting: [UInt32: Waiting] = [:]
+        var unanswered: [UInt32: SubmittedRequest] = [:]
         /// The start of the server's current silence: the last arrival of bytes, or the first unanswered request if that request is later.
         var quietSince = ContinuousClock.now
         /// Called when the server has reported its features, or the session has ended.
@@ -100,11 +100,11 @@ package final class SFTPClient: Sendable {
             var callbacks: [@Sendable () -> Void] = []
             while state.handedOverCount < state.outgoing.count {
                 let (id, packet) = state.outgoing[state.handedOverCount]
-                guard bytes.isEmpty || bytes.count + packet.count <= Self.pieceSize else { break }
+                guard bytes.isEmpty || bytes.count + packet.count <= Self.batchSize else { break }
                 bytes = bytes.isEmpty ? packet : bytes + packet
                 state.outgoing[state.handedOverCount].packet = []
                 state.handedOverCount += 1
-                if let id, let call = state.waiting[id]?.onHandover { callbacks.append(call) }
+                if let id, let call = state.unanswered[id]?.onHandover { callbacks.append(call) }
             }
             if state.handedOverCount == state.outgoing.count || state.handedOverCount >= 256 {
                 state.outgoing.removeFirst(state.handedOverCount)
@@ -118,7 +118,7 @@ package final class SFTPClient: Sendable {
 
     /// The maximum number of bytes that ``bytesToSend()`` returns, unless a single packet is larger. This many bytes fit into one SSH
     /// packet.
-    private static let pieceSize = 32_700
+    private static let batchSize = 32_700
 
     /// Fails all requests. The mover calls this method when the channel has ended, and the connection pool calls it when the server has
     /// stopped responding. Only the first call has an effect.
@@ -129,20 +129,21 @@ package final class SFTPClient: Sendable {
             error
             ?? TransferError(
                 .transient, .connectionLost, "The SFTP session with \(serverName) was closed before all responses arrived.")
-        let (waiting, readyCallbacks) = state.withLock { state -> ([Waiting], [@Sendable (Result<SFTPFeatures, TransferError>) -> Void]) in
+        let (unanswered, readyCallbacks) = state.withLock {
+            state -> ([SubmittedRequest], [@Sendable (Result<SFTPFeatures, TransferError>) -> Void]) in
             if case .ended = state.phase { return ([], []) }
             state.phase = .ended(error)
             defer {
-                state.waiting = [:]
+                state.unanswered = [:]
                 state.readyCallbacks = []
                 state.outgoing = []
                 state.handedOverCount = 0
             }
-            return (Array(state.waiting.values), state.readyCallbacks)
+            return (Array(state.unanswered.values), state.readyCallbacks)
         }
         uploads.end(error)
         downloads.end(error)
-        for request in waiting { request.completion?(.failure(error)) }
+        for request in unanswered { request.completion?(.failure(error)) }
         for call in readyCallbacks { call(.failure(error)) }
     }
 
@@ -172,7 +173,7 @@ package final class SFTPClient: Sendable {
         switch packet {
         case .version(let features): try begin(features)
         case .response(let id, let response):
-            guard let request = state.withLock({ $0.waiting.removeValue(forKey: id) }) else {
+            guard let request = state.withLock({ $0.unanswered.removeValue(forKey: id) }) else {
                 throw ProtocolFault("The server sent a response with an unknown request ID.")
             }
             if let completion = request.completion {
@@ -241,7 +242,7 @@ package final class SFTPClient: Sendable {
     /// The start of the server's current silence: the last arrival of bytes, or the first unanswered request if that request is later. nil
     /// if all requests are answered. Abandoned requests stay unanswered until the server responds.
     var unansweredSince: ContinuousClock.Instant? {
-        state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
+        state.withLock { $0.unanswered.isEmpty ? nil : $0.quietSince }
     }
 
     // MARK: For requests
@@ -250,8 +251,8 @@ package final class SFTPClient: Sendable {
     ///
     /// - Parameters:
     ///   - onHandover: Called on the mover's thread when the mover fetches the request's packet to send it.
-    ///   - completion: Called once: on the mover's thread with the response, or with the error that ended the session, immediately if it
-    ///     has already ended. Not called after ``forget(_:)``.
+    ///   - completion: Called once: on the mover's thread with the response, or with the error that ended the session; immediately if
+    ///     the session has already ended. Not called after ``forget(_:)``.
     /// - Returns: The number of the request, for ``forget(_:)``.
     @discardableResult
     func submit(_ request: Request, onHandover: (@Sendable () -> Void)? = nil, completion: @escaping Completion) -> UInt32 {
@@ -263,9 +264,9 @@ package final class SFTPClient: Sendable {
             }
         let (id, failure) = state.withLock { state -> (UInt32, TransferError?) in
             if case .ended(let error) = state.phase { return (0, error) }
-            if state.waiting.isEmpty { state.quietSince = .now }
-            repeat { state.lastID &+= 1 } while state.waiting[state.lastID] != nil
-            state.waiting[state.lastID] = Waiting(completion: completion, opens: opens, onHandover: onHandover)
+            if state.unanswered.isEmpty { state.quietSince = .now }
+            repeat { state.lastID &+= 1 } while state.unanswered[state.lastID] != nil
+            state.unanswered[state.lastID] = SubmittedRequest(completion: completion, opens: opens, onHandover: onHandover)
             state.outgoing.append((state.lastID, request.encoded(id: state.lastID)))
             return (state.lastID, nil)
         }
@@ -287,7 +288,7 @@ package final class SFTPClient: Sendable {
 
     /// Ignores the later response to a request. If the response contains a handle, the client closes the handle.
     func forget(_ id: UInt32) {
-        state.withLock { $0.waiting[id]?.completion = nil }
+        state.withLock { $0.unanswered[id]?.completion = nil }
     }
 }
 

@@ -50,7 +50,7 @@ extension Status {
                 "\(server) can't access a file named \(name): the name may be too long (\(length) bytes) or contain forbidden characters."
             )
         case .badMessage: return error(.protocolViolation, .invalidResponse, "\(server) rejected a request for \(name) as malformed.")
-        // A failure without a reason often concerns only the file, so its class must not make the queue avoid the endpoint.
+        // A failure without a reason often concerns only the file, so the error's class must not make the queue avoid the endpoint.
         case .failure: return error(.transient, .serverError, "A request for \(name) failed at \(server), which gave no reason.")
         default:
             return error(
@@ -61,7 +61,7 @@ extension Status {
     /// Whether the server gives no reason for the failure.
     var isUnexplained: Bool { code == .failure && !meansFull }
 
-    /// Whether the message reports a full disk or an exceeded quota. Some servers have no status for them.
+    /// Whether the message reports a full disk or an exceeded quota. Some servers have no status for these failures.
     private var meansFull: Bool {
         let words = message.lowercased()
         return ["no space", "disk full", "quota"].contains { words.contains($0) }

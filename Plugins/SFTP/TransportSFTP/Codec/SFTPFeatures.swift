@@ -1,4 +1,4 @@
-/// OpenSSH's extensions of version 3 of the protocol (OpenSSH, PROTOCOL, section 4). Other servers support them as well.
+/// OpenSSH's extensions to version 3 of the protocol (OpenSSH, PROTOCOL, section 4). Other servers support them as well.
 package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case posixRename = "posix-rename@openssh.com"
     case hardlink = "hardlink@openssh.com"

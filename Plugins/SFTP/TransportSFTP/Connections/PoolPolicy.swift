@@ -1,9 +1,9 @@
 import TransferCore
 
-/// The rules for sharing connections to endpoints, and their time limits.
+/// The rules for sharing connections to endpoints, and the time limits of these connections.
 package struct PoolPolicy: Sendable {
     /// The number of files per connection at which the pool opens another connection. A connection is busy while at least 128 KiB of
-    /// content are in flight. The pool then treats it as a connection with at least this many files.
+    /// content is in flight. The pool then treats the connection as if it had at least this many files.
     package var filesPerConnection = 2
     /// The maximum number of connections that the pool opens at the same time after the first one. OpenSSH's server by default allows 10
     /// unauthenticated connections from all clients together (`MaxStartups`, sshd_config(5)).
@@ -12,12 +12,12 @@ package struct PoolPolicy: Sendable {
     package var idleTime = Duration.seconds(60)
     /// The delay after a failed attempt to connect before the pool opens an additional connection. Does not apply to the first connection
     /// to an endpoint.
-    package var pause = Duration.seconds(30)
+    package var delayAfterFailure = Duration.seconds(30)
     /// The time limit for opening a connection. The individual steps have shorter limits.
-    package var connectTime = Duration.seconds(180)
+    package var connectTimeout = Duration.seconds(180)
     /// The time limit for the start of SFTP after the login. The account's shell may hang, which the SSH server does not detect. The limit
     /// is shorter than the queue's stall timeout (60 s), so the error reports this cause.
-    package var beginTime = Duration.seconds(50)
+    package var startTimeout = Duration.seconds(50)
     /// The time without a response after which a connection gets no more files. Shorter than the queue's stall timeout (60 s), so the next
     /// attempt uses another connection.
     package var silence = Duration.seconds(45)
@@ -42,10 +42,10 @@ package struct PoolPolicy: Sendable {
     ///
     /// - Parameters:
     ///   - late: The error to throw after the time limit.
-    ///   - discard: Called with a result that arrives after the time limit.
+    ///   - onLateResult: Called with a result that arrives after the time limit, or after the cancellation of the task.
     /// - Throws: `late`, the error of the operation, or `CancellationError`.
     func within<Result: Sendable>(
-        _ limit: Duration, orThrow late: TransferError, discard: @Sendable (Result) async -> Void = { _ in },
+        _ limit: Duration, orThrow late: TransferError, onLateResult: @Sendable (Result) async -> Void = { _ in },
         _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
         try await withThrowingTaskGroup(of: Result?.self) { group in
@@ -65,7 +65,7 @@ package struct PoolPolicy: Sendable {
                 failure = error
             }
             group.cancelAll()
-            if case .success(let result?)? = await group.nextResult() { await discard(result) }
+            if case .success(let result?)? = await group.nextResult() { await onLateResult(result) }
             throw failure
         }
     }

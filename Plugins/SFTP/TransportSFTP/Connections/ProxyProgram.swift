@@ -27,7 +27,7 @@ final class ProxyProgram: Sendable {
     }
 
     private let state: Locked<State>
-    private let ended = Once<End>()
+    private let ended = SingleResult<End>()
 
     /// Starts a shell command with one end of a socket as its input and output.
     ///

@@ -40,7 +40,7 @@ actor SSHConnectionPool {
         /// The connections that are being opened, by number.
         var openings: [Int: Task<Void, Never>] = [:]
         /// Tasks that wait for a new connection, or for a connection without files.
-        var waiters: [Once<Void>] = []
+        var waiters: [SingleResult<Void>] = []
         /// The time until which the pool does not try to open an additional connection.
         var pausedUntil: ContinuousClock.Instant?
 
@@ -103,7 +103,7 @@ actor SSHConnectionPool {
         var hasWaited = false
         while true {
             try Task.checkCancellation()
-            guard !isShutDown else { throw Self.shutDown }
+            guard !isShutDown else { throw Self.shutDownError }
             removeUnusable(of: endpoint)
             var group = groups[endpoint] ?? Group()
             let index = group.members.indices.min { group.members[$0].load < group.members[$1].load }
@@ -123,7 +123,7 @@ actor SSHConnectionPool {
                 groups[endpoint] = group
                 return (member.number, member.connection)
             }
-            let arrival = Once<Void>()
+            let arrival = SingleResult<Void>()
             group.waiters.append(arrival)
             groups[endpoint] = group
             let reminder = Task { [policy] in
@@ -188,9 +188,9 @@ actor SSHConnectionPool {
             startIdleTimer(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:
-            for waiter in waiters { waiter.resume(.failure(Self.shutDown)) }
+            for waiter in waiters { waiter.resume(.failure(Self.shutDownError)) }
         case .failure(let error):
-            group.pausedUntil = policy.now() + policy.pause
+            group.pausedUntil = policy.now() + policy.delayAfterFailure
             groups[endpoint] = group
             for waiter in waiters { waiter.resume(.failure(error)) }
         }
@@ -201,17 +201,17 @@ actor SSHConnectionPool {
         _ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger
     ) async throws -> any SFTPLink {
         let late = TransferError(
-            .unreachable, .timedOut, "No connection to \(endpoint.address) was established within \(policy.connectTime).")
-        let link = try await policy.within(policy.connectTime, orThrow: late, discard: { await $0.close() }) { [connector] in
+            .unreachable, .timedOut, "No connection to \(endpoint.address) was established within \(policy.connectTimeout).")
+        let link = try await policy.within(policy.connectTimeout, orThrow: late, onLateResult: { await $0.close() }) { [connector] in
             try await connector.connect(to: endpoint, credentials: credentials, logger: logger)
         }
         do {
             let client = link.client
             let noResponse = TransferError(
                 .unreachable, .timedOut,
-                "\(client.serverName) accepted the login, but did not start SFTP within \(policy.beginTime). "
+                "\(client.serverName) accepted the login, but did not start SFTP within \(policy.startTimeout). "
                     + "A startup file of the account's shell may hang.")
-            _ = try await policy.within(policy.beginTime, orThrow: noResponse) { try await client.features() }
+            _ = try await policy.within(policy.startTimeout, orThrow: noResponse) { try await client.features() }
         } catch {
             await link.close()
             throw error
@@ -290,7 +290,7 @@ actor SSHConnectionPool {
         let all = groups
         groups = [:]
         for group in all.values {
-            for waiter in group.waiters { waiter.resume(.failure(Self.shutDown)) }
+            for waiter in group.waiters { waiter.resume(.failure(Self.shutDownError)) }
             for opening in group.openings.values { opening.cancel() }
             for member in group.members + group.silent {
                 member.idleTimer?.cancel()
@@ -301,5 +301,5 @@ actor SSHConnectionPool {
         await connector.shutdown()
     }
 
-    private static let shutDown = TransferError(.transient, .connectionLost, "The SFTP transport was shut down.")
+    private static let shutDownError = TransferError(.transient, .connectionLost, "The SFTP transport was shut down.")
 }

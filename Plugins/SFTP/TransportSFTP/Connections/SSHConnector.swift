@@ -12,7 +12,7 @@ struct SSHConnector: SFTPConnector {
     private let keepaliveInterval: Duration
 
     /// The time to wait for a proxy program to exit after its connection broke.
-    private static let endTime = Duration.seconds(2)
+    private static let exitTimeout = Duration.seconds(2)
 
     init(_ policy: PoolPolicy) { keepaliveInterval = policy.keepaliveInterval }
 
@@ -34,7 +34,7 @@ struct SSHConnector: SFTPConnector {
                 }, credentials: credentials, logger: logger)
         } catch let error as TransferError where error.code == .connectionLost {
             let program = current.withLock { $0 }
-            let end = await program?.end(within: Self.endTime)
+            let end = await program?.end(within: Self.exitTimeout)
             program?.end()
             throw end?.explanation(of: error, server.address) ?? error
         } catch {

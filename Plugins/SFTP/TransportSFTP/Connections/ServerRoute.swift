@@ -10,7 +10,7 @@ enum ServerRoute: Sendable {
     case direct
     /// A connection through a program's input and output, like OpenSSH's `ProxyCommand` (ssh_config(5)).
     case command(String)
-    /// A connection with options, such as a proxy or a network interface.
+    /// A connection with network options, such as a proxy or a network interface.
     case network(NetworkOptions, proxyPassword: CredentialReference?)
 
     /// Opens a connected socket, unless the route is ``direct``.

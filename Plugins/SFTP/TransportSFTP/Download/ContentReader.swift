@@ -4,11 +4,11 @@ import TransportSupport
 
 /// Reads a remote file with many concurrent requests. After a partial response, it requests the missing bytes.
 final class ContentReader: Sendable {
-    /// The content of one response.
-    struct Piece: Sendable {
+    /// The content of one response (`SSH_FXP_DATA`).
+    struct DataPacket: Sendable {
         var offset: Int64
         var bytes: [UInt8]
-        /// Whether the piece contains the last requested bytes of its request.
+        /// Whether the packet contains the last bytes of its request. If not, the reader requests the missing bytes.
         var isLast: Bool
     }
 
@@ -16,18 +16,18 @@ final class ContentReader: Sendable {
     struct EndedEarly: Error {}
 
     private struct State {
-        var arrived: [Piece] = []
+        var arrived: [DataPacket] = []
         var failure: (any Error)?
         /// The number of requested bytes.
         var requested: Int64 = 0
         var isAllRequested = false
-        /// Whether to drop further pieces, because the read has ended.
+        /// Whether to drop further packets, because the read has ended.
         var isOver = false
     }
 
     private let client: SFTPClient
     private let handle: Handle
-    private let pieceSize: Int
+    private let requestSize: Int
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let state = Locked(State())
@@ -49,16 +49,16 @@ final class ContentReader: Sendable {
         self.handle = handle
         self.threads = threads
         self.reporter = reporter
-        pieceSize = features.readSize
-        unprocessed = RequestWindow(bytes: Self.firstRequests * pieceSize, requests: Self.firstRequests, growth: Self.growth)
+        requestSize = features.readSize
+        unprocessed = RequestWindow(bytes: Self.firstRequests * requestSize, requests: Self.firstRequests, growth: Self.growth)
         (arrivals, arrival) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Reads a range of the file.
     ///
-    /// - Parameter process: Processes pieces in the order of their arrival, one call at a time. May block.
+    /// - Parameter process: Processes packets in the order of their arrival, one call at a time. May block.
     /// - Throws: A ``StatusFailure``, ``EndedEarly``, a `TransferError`, the error of `process`, or `CancellationError`.
-    func read(_ range: Range<Int64>, process: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+    func read(_ range: Range<Int64>, process: @escaping @Sendable ([DataPacket]) throws -> Void) async throws {
         let blocks = ContentBlocks(range)
         try await read(next: blocks.next, process: process)
     }
@@ -66,7 +66,7 @@ final class ContentReader: Sendable {
     /// Reads several ranges one after the other, without a pause between them. Otherwise like ``read(_:process:)``.
     ///
     /// - Parameter next: Returns the next range; nil at the end. Must not block.
-    func read(next: @escaping @Sendable () -> Range<Int64>?, process: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+    func read(next: @escaping @Sendable () -> Range<Int64>?, process: @escaping @Sendable ([DataPacket]) throws -> Void) async throws {
         defer { end() }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -74,7 +74,7 @@ final class ContentReader: Sendable {
                     while let range = next() { try await self.requestBytes(for: range) }
                     self.state.withLock { $0.isAllRequested = true }
                 } catch let error as TransferError {
-                    // `processArrivals(_:)` throws this error after it has processed the earlier pieces.
+                    // `processArrivals(_:)` throws this error after it has processed the earlier packets.
                     self.state.withLock { $0.failure = $0.failure ?? error }
                 }
                 self.arrival.yield()
@@ -88,7 +88,7 @@ final class ContentReader: Sendable {
     private func requestBytes(for range: Range<Int64>) async throws {
         var offset = range.lowerBound
         while offset < range.upperBound {
-            let limit = min(Int64(pieceSize), range.upperBound - offset)
+            let limit = min(Int64(requestSize), range.upperBound - offset)
             let count = try await reporter.awaitAllowance(upTo: limit)
             try await unprocessed.acquire(bytes: Int(count))
             try await client.downloads.acquire(bytes: Int(count))
@@ -102,29 +102,29 @@ final class ContentReader: Sendable {
         client.submit(.read(handle, offset: UInt64(offset), count: UInt32(count))) { [self] result in
             switch result {
             case .success(.data(let bytes)) where !bytes.isEmpty && bytes.count <= count:
-                let piece = Piece(offset: offset, bytes: bytes, isLast: bytes.count == count)
-                let isWanted = enqueue(piece)
-                // Releases the bytes before the piece is processed, because a hanging disk must not block the other files of the
+                let packet = DataPacket(offset: offset, bytes: bytes, isLast: bytes.count == count)
+                let isWanted = enqueue(packet)
+                // Releases the bytes before the packet is processed, because a hanging disk must not block the other files of the
                 // connection.
-                client.downloads.release(bytes: isWanted ? bytes.count : count, requests: isWanted && !piece.isLast ? 0 : 1)
+                client.downloads.release(bytes: isWanted ? bytes.count : count, requests: isWanted && !packet.isLast ? 0 : 1)
                 guard isWanted else { return }
                 // A server may send less than was requested (draft-ietf-secsh-filexfer-02, section 6.4).
-                if !piece.isLast { requestBytes(for: count - bytes.count, at: offset + Int64(bytes.count)) }
+                if !packet.isLast { requestBytes(for: count - bytes.count, at: offset + Int64(bytes.count)) }
             case .success(.status(let status)) where status.code != .ok:
                 fail(status.code == .endOfFile ? EndedEarly() : StatusFailure(status), count)
-            case .success: fail(client.unexpected, count)
+            case .success: fail(client.unexpectedResponseError, count)
             case .failure(let error): fail(error, count)
             }
             arrival.yield()
         }
     }
 
-    /// Adds an arrived piece to the pieces to process.
+    /// Adds a packet to those that await processing.
     ///
-    /// - Returns: Whether the piece will be processed; false after the end of the read.
-    private func enqueue(_ piece: Piece) -> Bool {
+    /// - Returns: Whether the packet will be processed; false after the end of the read.
+    private func enqueue(_ packet: DataPacket) -> Bool {
         state.withLock { state in
-            if !state.isOver { state.arrived.append(piece) }
+            if !state.isOver { state.arrived.append(packet) }
             return !state.isOver
         }
     }
@@ -134,24 +134,24 @@ final class ContentReader: Sendable {
         state.withLock { $0.failure = $0.failure ?? error }
     }
 
-    private func processArrivals(_ process: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+    private func processArrivals(_ process: @escaping @Sendable ([DataPacket]) throws -> Void) async throws {
         var processed: Int64 = 0
         for await _ in arrivals {
-            let (pieces, failure, total) = state.withLock { state in
+            let (packets, failure, total) = state.withLock { state in
                 defer { state.arrived = [] }
                 return (state.arrived, state.failure, state.isAllRequested ? state.requested : nil)
             }
-            // Process the pieces that arrived before a failure, too.
-            if !pieces.isEmpty { try await threads.run { try process(pieces) } }
+            // Process the packets that arrived before a failure, too.
+            if !packets.isEmpty { try await threads.run { try process(packets) } }
             if let failure { throw failure }
-            processed += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
+            processed += packets.reduce(0) { $0 + Int64($1.bytes.count) }
             if processed == total { return }
-            unprocessed.release(bytes: pieces.reduce(0) { $0 + $1.bytes.count }, requests: pieces.count { $0.isLast })
+            unprocessed.release(bytes: packets.reduce(0) { $0 + $1.bytes.count }, requests: packets.count { $0.isLast })
         }
         throw CancellationError()
     }
 
-    /// Drops the remaining pieces.
+    /// Drops the remaining packets.
     private func end() {
         state.withLock { state in
             state.isOver = true

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// Identifies a version of a remote file, as far as SFTP allows. A download's checkpoint stores it.
+/// Identifies a version of a remote file, as far as SFTP allows. A download's checkpoint stores this value.
 struct RemoteVersion: Codable, Hashable, Sendable {
     /// The size in bytes.
     var size: Int64

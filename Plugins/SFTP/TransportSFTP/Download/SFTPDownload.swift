@@ -2,11 +2,11 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to download one file. It resumes an earlier attempt if the server still has the same version of the file.
+/// One attempt to download one file. It resumes the download if the server still has the same version of the file as in an earlier attempt.
 struct SFTPDownload {
     let connection: PooledConnection
     let features: SFTPFeatures
-    let others: ConnectionLender
+    let lender: ConnectionLender
     let paths: RemoteFilePaths
     let destination: DownloadDestination
     let checkpoint: Checkpoint?
@@ -19,13 +19,13 @@ struct SFTPDownload {
 
     init(
         _ attempt: FileAttempt, _ server: SFTPServer, over connection: PooledConnection, _ features: SFTPFeatures,
-        others: ConnectionLender, on threads: WorkerThreads, reporting reporter: AttemptReporter
+        lender: ConnectionLender, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
         self.features = features
         paths = RemoteFilePaths(attempt.remotePath, at: server.address)
         self.server = server
-        self.others = others
+        self.lender = lender
         self.threads = threads
         self.reporter = reporter
         destination = try attempt.destination
@@ -48,33 +48,33 @@ struct SFTPDownload {
         } catch let failure as StatusFailure {
             throw failure.transferError(paths.name, .download, at: client.serverName)
         } catch is ContentReader.EndedEarly {
-            throw changed
+            throw changedFileError
         }
     }
 
     private func transfer() async throws -> TransferReceipt {
-        var continued: FileWriter?
-        var known: RemoteVersion?
+        var resumed: FileWriter?
+        var knownVersion: RemoteVersion?
         if let checkpoint, checkpoint.confirmed > 0 {
-            known = RemoteVersion(checkpoint)
-            let opened = try await FileWriter.open(destination, from: checkpoint.confirmed, size: known?.size, on: threads)
+            knownVersion = RemoteVersion(checkpoint)
+            let opened = try await FileWriter.open(destination, from: checkpoint.confirmed, size: knownVersion?.size, on: threads)
             if opened.isInPlace { return try await finish(opened, nil, mode: keptMode(), size: opened.start) }
-            guard known != nil else { throw changed }
-            continued = opened
+            guard knownVersion != nil else { throw changedFileError }
+            resumed = opened
         }
         // Checks the kind of file before opening it, because opening a FIFO would block the server.
         let (version, mode) = try await requestVersion()
-        if let known, known != version { throw changed }
+        if let knownVersion, knownVersion != version { throw changedFileError }
         reporter.report(total: version.size)
-        if continued == nil, try await isUpToDate(version) {
+        if resumed == nil, try await isUpToDate(version) {
             reporter.report(sent: version.size, confirmed: version.size)
             return TransferReceipt(bytes: version.size, remoteURL: paths.url(of: paths.final))
         }
         let handle = try await client.open(.open(paths.final, [.read]))
         defer { client.close(handle) }
         let writer: FileWriter
-        if let continued {
-            writer = continued
+        if let resumed {
+            writer = resumed
         } else {
             writer = try await FileWriter.open(destination, size: version.size, on: threads)
             if writer.isInPlace { return try await finish(writer, nil, mode: mode, size: writer.start) }
@@ -127,17 +127,17 @@ struct SFTPDownload {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     defer { continuation.finish() }
-                    try await read(version, from: start, handle) { pieces in
-                        for piece in pieces {
-                            try unsafe piece.bytes.withUnsafeBytes { unsafe try writer.writeNow($0, at: piece.offset) }
+                    try await read(version, from: start, handle) { packets in
+                        for packet in packets {
+                            try unsafe packet.bytes.withUnsafeBytes { unsafe try writer.writeNow($0, at: packet.offset) }
                         }
                         let position = prefix.withLock { prefix in
-                            for piece in pieces { prefix.insert(piece.offset..<piece.offset + Int64(piece.bytes.count)) }
+                            for packet in packets { prefix.insert(packet.offset..<packet.offset + Int64(packet.bytes.count)) }
                             return prefix.end
                         }
                         progress.update(
                             sent: total.withLock { total in
-                                total += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
+                                total += packets.reduce(0) { $0 + Int64($1.bytes.count) }
                                 return total
                             })
                         continuation.yield(position)
@@ -153,7 +153,7 @@ struct SFTPDownload {
                 while try await group.next() != nil {}
             }
             // If the file changed during the download, the received bytes mix two versions and are useless.
-            guard try await RemoteVersion(client.attributes(.fstat(handle))) == version else { throw changed }
+            guard try await RemoteVersion(client.attributes(.fstat(handle))) == version else { throw changedFileError }
         } catch {
             guard (error as? TransferError)?.failureClass != .resumeLost else { throw error }
             // Saves a checkpoint for the received bytes, even after a cancellation.
@@ -172,7 +172,8 @@ struct SFTPDownload {
     /// Reads the file over this connection. If the file is large, and the session and the account allow parallel ranges, other connections
     /// read some blocks.
     private func read(
-        _ version: RemoteVersion, from start: Int64, _ handle: Handle, process: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
+        _ version: RemoteVersion, from start: Int64, _ handle: Handle,
+        process: @escaping @Sendable ([ContentReader.DataPacket]) throws -> Void
     ) async throws {
         let reader = ContentReader(handle, at: client, features, on: threads, reporting: reporter)
         let count = min(options.segmentsPerFile, server.options.maxConnections)
@@ -182,15 +183,15 @@ struct SFTPDownload {
         // Each reader requests the next block of the file, so gaps in the part file are few and short-lived.
         let blocks = ContentBlocks(start..<version.size, each: Self.blockSize)
         let arrived = Locked(start)
-        let processAndCount = { @Sendable (pieces: [ContentReader.Piece]) in
-            try process(pieces)
-            arrived.withLock { $0 += pieces.reduce(0) { $0 + Int64($1.bytes.count) } }
+        let processAndCount = { @Sendable (packets: [ContentReader.DataPacket]) in
+            try process(packets)
+            arrived.withLock { $0 += packets.reduce(0) { $0 + Int64($1.bytes.count) } }
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await reader.read(next: blocks.next, process: processAndCount) }
             for _ in 1..<count {
                 group.addTask {
-                    try await others.lend { connection, features in
+                    try await lender.lend { connection, features in
                         try await read(version, blocks, over: connection, features, process: processAndCount)
                     }
                 }
@@ -206,11 +207,11 @@ struct SFTPDownload {
 
     private func read(
         _ version: RemoteVersion, _ blocks: ContentBlocks, over connection: PooledConnection, _ features: SFTPFeatures,
-        process: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
+        process: @escaping @Sendable ([ContentReader.DataPacket]) throws -> Void
     ) async throws {
         let handle = try await connection.client.open(.open(paths.final, [.read]))
         defer { connection.client.close(handle) }
-        guard try await RemoteVersion(connection.client.attributes(.fstat(handle))) == version else { throw changed }
+        guard try await RemoteVersion(connection.client.attributes(.fstat(handle))) == version else { throw changedFileError }
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
         try await reader.read(next: blocks.next, process: process)
     }
@@ -223,10 +224,10 @@ struct SFTPDownload {
         if version != nil { try await verify(LocalContent(writer, size: size), &receipt) }
         reporter.report(total: size)
         let kept = server.options.keepModes ? mode : nil
-        // The file gets its permissions before its final name, because this process may be killed at any time. If the owner can't read or
-        // write the file on the server, these permissions are removed last.
+        // The part file gets its permissions before its final name, because this process may be killed at any time. The owner can also
+        // read and write the part file. If the server's file lacks these permissions, they are removed last.
         var isModeSet = true
-        if let kept, !writer.isInPlace { isModeSet = writer.descriptor.changePart(mode: kept) }
+        if let kept, !writer.isInPlace { isModeSet = writer.descriptor.changePartFile(mode: kept) }
         try await writer.finish(
             size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: kept != nil, permissions: mode)
         if let kept, isModeSet { isModeSet = writer.descriptor.removeAddedPermissions(mode: kept) }
@@ -260,7 +261,7 @@ struct SFTPDownload {
         }
     }
 
-    private var changed: TransferError {
+    private var changedFileError: TransferError {
         TransferError(
             .resumeLost, .uploadGone,
             "\(paths.name) changed at \(client.serverName) during the download. The download restarts.")

@@ -3,7 +3,7 @@ import TransferCore
 /// Lists one folder.
 struct SFTPListing {
     /// The number of requests in flight. With several requests, listing a small folder takes one round trip after the folder was opened.
-    private static let responsesAhead = 4
+    private static let requestsInFlight = 4
     /// The maximum number of consecutive responses without names. The limit prevents an endless listing.
     private static let maximumEmptyResponses = 100
 
@@ -55,18 +55,18 @@ struct SFTPListing {
         defer { for response in pending { response.abandon() } }
         var emptyResponses = 0
         while true {
-            while pending.count < Self.responsesAhead { pending.append(client.begin(.readdir(handle))) }
+            while pending.count < Self.requestsInFlight { pending.append(client.begin(.readdir(handle))) }
             switch try await pending.removeFirst().response() {
             case .names(let files):
                 emptyResponses = files.isEmpty ? emptyResponses + 1 : 0
-                guard emptyResponses <= Self.maximumEmptyResponses else { throw client.unexpected }
+                guard emptyResponses <= Self.maximumEmptyResponses else { throw client.unexpectedResponseError }
                 for start in stride(from: 0, to: files.count, by: Self.maximumConcurrentRequests) {
                     let entries = try await entries(Array(files[start..<min(start + Self.maximumConcurrentRequests, files.count)]))
                     if !entries.isEmpty { try await receive(entries) }
                 }
             case .status(let status) where status.code == .endOfFile: return
             case .status(let status) where status.code != .ok: throw StatusFailure(status)
-            default: throw client.unexpected
+            default: throw client.unexpectedResponseError
             }
         }
     }

@@ -1,8 +1,8 @@
 /// Counts the syncs of an upload during which the connection broke, and decides how later attempts sync.
 ///
 /// The result of an interrupted sync is unknown. The server's operating system reports lost bytes only once, and may have reported them to
-/// a process that ended with the connection. So the client sends the bytes again. If a sync takes longer than the connections last, each
-/// attempt would be interrupted. Later attempts therefore sync fewer bytes at a time. If these syncs are interrupted as well, the client
+/// a process that ended with the connection. So the client sends the bytes again. If a sync takes longer than the connections last, every
+/// attempt is interrupted. Later attempts therefore sync fewer bytes at a time. If these syncs are interrupted as well, the client
 /// treats the server as one that can't sync.
 package struct InterruptedSyncs: Hashable, Sendable {
     private var count: Int

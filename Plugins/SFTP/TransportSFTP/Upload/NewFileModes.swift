@@ -28,7 +28,7 @@ final class NewFileModes: Sendable {
     ///
     /// - Returns: The permissions to set when the part file is complete; nil to keep its permissions.
     /// - Throws: A `TransferError` or `CancellationError`.
-    func mode(of handle: Handle, _ key: Key, isHidden: Bool, at client: SFTPClient) async throws -> UInt32? {
+    func hide(_ handle: Handle, _ key: Key, isHidden: Bool, at client: SFTPClient) async throws -> UInt32? {
         if isHidden { return known(key).flatMap { $0 == Self.hidden ? nil : $0 } }
         guard case .attributes(let found) = try await client.response(to: .fstat(handle)), let permissions = found.permissions else {
             return nil

@@ -9,11 +9,11 @@ extension SFTPUpload {
     func verify(_ size: Int64, _ warnings: inout [String]) async throws -> String? {
         guard options.verification == .checksum else { return nil }
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
-        let outcome = try await comparison.compare(part, paths.name, with: LocalContent(file, size: size))
+        let outcome = try await comparison.compare(partPath, paths.name, with: LocalContent(file, size: size))
         reporter.reportWaiting()
         warnings += outcome.warnings
         if let digest = outcome.digest { return digest.text }
-        await removePart()
+        await removePartFile()
         // If the source has changed, the comparison proves nothing.
         try await file.verifyUnchanged()
         throw TransferError(
@@ -26,21 +26,21 @@ extension SFTPUpload {
 
     /// Renames the part file to the final name, unless the upload writes directly to the final name.
     func moveIntoPlace(
-        _ placing: PartPlacing, size: Int64, checksum: String?, replacing existing: FileVersion?
+        _ placing: PartFileRenaming, size: Int64, checksum: String?, replacing existing: FileVersion?
     ) async throws -> TransferReceipt {
         var receipt: TransferReceipt
         if writesFinalName {
-            receipt = placing.receipt(bytes: size, part)
+            receipt = placing.receipt(bytes: size, partPath)
         } else {
             receipt = try await placing.place(size: size) { final in
-                var checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
-                checkpoint.otherPart = known?.checkpoint.otherPart
+                var checkpoint = UploadCheckpoint(part: partPath, final: final, stage: .placing, checksum: checksum)
+                checkpoint.otherPart = earlierProgress?.checkpoint.otherPart
                 checkpoint.existing = existing
                 try await reporter.save(checkpoint.encoded(confirmed: size))
                 // Some servers copy the file to rename it.
                 if size > Self.quickSize { reporter.reportWaiting() }
             }
-            await removeOtherPart(&receipt)
+            await removeOtherPartFile(&receipt)
         }
         receipt.checksum = checksum
         reporter.report(sent: size, confirmed: size)
@@ -49,10 +49,10 @@ extension SFTPUpload {
 
     /// Removes the part file of another queue, which may have created the file again after this upload removed it. If the removal fails,
     /// the receipt contains a checkpoint with which the queue removes the file later.
-    func removeOtherPart(_ receipt: inout TransferReceipt) async {
-        guard let other = known?.checkpoint.otherPart else { return }
+    func removeOtherPartFile(_ receipt: inout TransferReceipt) async {
+        guard let other = earlierProgress?.checkpoint.otherPart else { return }
         do {
-            try await client.removeIfThere([UInt8](other))
+            try await client.removeIfPresent([UInt8](other))
         } catch {
             receipt.leftovers = try? UploadCheckpoint(part: [UInt8](other), final: paths.final, stage: .writing).encoded(confirmed: 0)
         }

@@ -16,41 +16,43 @@ extension SFTPUpload {
     /// - Throws: A `TransferError` of the class `resumeLost` if the server can't copy the bytes.
     func replacing(_ earlier: [UInt8]) async throws -> SFTPUpload {
         var upload = self
-        upload.foreignPart = nil
-        guard let known else { return upload }
-        var checkpoint = known.checkpoint.withoutUnsynced
+        upload.foreignPartFile = nil
+        guard let earlierProgress else { return upload }
+        var checkpoint = earlierProgress.checkpoint.withoutUnsynced
         // Removes the incomplete part file of an earlier copy.
         if let other = checkpoint.otherPart { try? await client.perform(.remove([UInt8](other))) }
-        let size = checkpoint.neededSize(known.confirmed)
+        let size = checkpoint.neededSize(earlierProgress.confirmed)
         if size > 0 {
-            checkpoint.otherPart = Data(part)
-            try await reporter.save(checkpoint.encoded(confirmed: known.confirmed))
+            checkpoint.otherPart = Data(partPath)
+            try await reporter.save(checkpoint.encoded(confirmed: earlierProgress.confirmed))
             do {
                 try await copy(UInt64(size), of: earlier, isHidden: keepsMode || checkpoint.mode != nil)
             } catch is StatusFailure {
-                for path in [earlier, part] { try? await client.perform(.remove(path)) }
+                for path in [earlier, partPath] { try? await client.perform(.remove(path)) }
                 throw TransferError(
                     .resumeLost, .uploadGone,
                     "\(client.serverName) can't copy the part file of \(paths.name), and another queue may still write into it. The upload restarts."
                 )
             }
         }
-        checkpoint.part = Data(part)
+        checkpoint.part = Data(partPath)
         checkpoint.otherPart = Data(earlier)
         checkpoint.precedesPart = size > 0 ? nil : true
-        try await reporter.save(checkpoint.encoded(confirmed: known.confirmed))
-        if size > 0 { remainingPart.didCreate(part) }
-        if (try? await client.removeIfThere(earlier)) != nil { remainingPart.didRemove(earlier) }
-        upload.known = (checkpoint, known.confirmed)
+        try await reporter.save(checkpoint.encoded(confirmed: earlierProgress.confirmed))
+        if size > 0 { remainingPartFile.didCreate(partPath) }
+        if (try? await client.removeIfPresent(earlier)) != nil { remainingPartFile.didRemove(earlier) }
+        upload.earlierProgress = (checkpoint, earlierProgress.confirmed)
         return upload
     }
 
+    /// Makes the server copy the first `size` bytes of an earlier part file into a new part file, and sync the new part file if it can.
+    ///
     /// - Throws: A ``StatusFailure`` if the server can't copy the bytes, or the earlier part file is too short.
     private func copy(_ size: UInt64, of earlier: [UInt8], isHidden: Bool) async throws {
         guard features.offers(.copyData) else { throw StatusFailure(Status(.unsupported)) }
         let source = try await client.open(.open(earlier, [.read]))
         defer { client.close(source) }
-        let target = try await makePart(.permissions(isHidden ? NewFileModes.hidden : creationKey.requested))
+        let target = try await makePartFile(.permissions(isHidden ? NewFileModes.hidden : creationKey.requested))
         defer { client.close(target) }
         var position: UInt64 = 0
         while position < size {

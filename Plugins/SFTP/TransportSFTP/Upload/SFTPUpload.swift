@@ -12,65 +12,67 @@ struct SFTPUpload {
     /// Whether the server offers syncs.
     private let offersSync: Bool
     private let interruptedSyncs: InterruptedSyncs
-    let others: ConnectionLender
+    let lender: ConnectionLender
     let paths: RemoteFilePaths
-    let part: [UInt8]
+    /// The path of the part file, or the final path if there is no part file.
+    let partPath: [UInt8]
     /// The part file in which another queue began the upload; nil if no other queue began it. The other queue may still have this file open, so this
     /// upload must not write into it.
-    var foreignPart: [UInt8]?
+    var foreignPartFile: [UInt8]?
     let file: FileReader
     let options: AttemptOptions
     let server: SFTPServer
-    /// The progress of an earlier attempt; nil if there is no checkpoint of this transport.
-    var known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
-    /// The permissions of the source, or of the file of which the source is the queue's copy; nil for data from memory and streams.
+    /// The progress of earlier attempts; nil if there is no checkpoint of this transport.
+    var earlierProgress: (checkpoint: UploadCheckpoint, confirmed: Int64)?
+    /// The permissions of the source, or of the original file if the source is the queue's copy; nil for data from memory and streams.
     let sourceMode: UInt32?
     /// Whether ``FileAttempt/number`` counts an earlier attempt. The count begins again in a new process, or, for example, when the file
     /// restarts or its session is retried.
     let isRepeated: Bool
     let threads: WorkerThreads
     /// The part file on the server, for the error of the attempt.
-    let remainingPart: RemainingPart
+    let remainingPartFile: RemainingPartFile
     let reporter: AttemptReporter
 
     init(
         _ attempt: FileAttempt, _ server: SFTPServer, over connection: PooledConnection, _ features: SFTPFeatures,
-        others: ConnectionLender, from file: FileReader, on threads: WorkerThreads, leaving remainingPart: RemainingPart,
+        lender: ConnectionLender, from file: FileReader, on threads: WorkerThreads, leaving remainingPartFile: RemainingPartFile,
         reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
-        self.others = others
+        self.lender = lender
         self.server = server
         self.file = file
         self.threads = threads
-        self.remainingPart = remainingPart
+        self.remainingPartFile = remainingPartFile
         self.reporter = reporter
         paths = RemoteFilePaths(attempt.remotePath, at: server.address)
         options = attempt.options
-        known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
-        interruptedSyncs = InterruptedSyncs(known?.checkpoint.interruptedSyncs)
+        earlierProgress = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
+        interruptedSyncs = InterruptedSyncs(earlierProgress?.checkpoint.interruptedSyncs)
         self.features = features.after(interruptedSyncs)
         offersSync = features.offers(.fsync)
         isRepeated = attempt.number > 1
         let source = file.source
         sourceMode = source.isSpooled ? source.originalPermissions.map { UInt32($0.rawValue) } : file.descriptor.mode
-        if let known {
+        if let earlierProgress {
             // Uses the path in the checkpoint, because the account's options may have changed.
-            let (stored, own) = ([UInt8](known.checkpoint.part), try paths.part(of: attempt.partID))
+            let (stored, own) = ([UInt8](earlierProgress.checkpoint.part), try paths.partFile(of: attempt.partID))
             let isForeign =
-                attempt.partID != attempt.transferID && known.checkpoint.stage == .writing && stored != paths.final && stored != own
-            foreignPart = isForeign ? stored : nil
-            part = isForeign ? own : stored
+                attempt.partID != attempt.transferID && earlierProgress.checkpoint.stage == .writing && stored != paths.final
+                && stored != own
+            foreignPartFile = isForeign ? stored : nil
+            partPath = isForeign ? own : stored
         } else if server.options.partFiles || options.overwrite != .always {
             // With policies other than `always`, a file under the final name must never be incomplete.
-            part = try paths.part(of: attempt.partID)
+            partPath = try paths.partFile(of: attempt.partID)
         } else {
-            part = paths.final
+            partPath = paths.final
         }
     }
 
     /// Whether the upload writes directly to the final name, without a part file.
-    var writesFinalName: Bool { part == paths.final }
+    var writesFinalName: Bool { partPath == paths.final }
 
     var client: SFTPClient { connection.client }
 
@@ -88,28 +90,30 @@ struct SFTPUpload {
     }
 
     private func transfer() async throws -> TransferReceipt {
-        let placing = PartPlacing(
-            client: client, features: features, paths: paths, part: part, policy: options.overwrite, source: file.source)
-        if let known, !known.checkpoint.isSound(known.confirmed, for: file.source.growth == nil ? file.source.size : nil) {
-            throw PartPlacing.lost(paths.name, at: client.serverName)
+        let placing = PartFileRenaming(
+            client: client, features: features, paths: paths, partPath: partPath, policy: options.overwrite, source: file.source)
+        if let earlierProgress,
+            !earlierProgress.checkpoint.isSound(earlierProgress.confirmed, for: file.source.growth == nil ? file.source.size : nil)
+        {
+            throw PartFileRenaming.lost(paths.name, at: client.serverName)
         }
-        if let foreignPart { return try await replacing(foreignPart).transfer() }
-        if let known, known.checkpoint.stage == .placing {
-            let size = known.confirmed
-            if var receipt = try await placing.finishAfterLostResponse(known.checkpoint, size: size) {
+        if let foreignPartFile { return try await replacing(foreignPartFile).transfer() }
+        if let earlierProgress, earlierProgress.checkpoint.stage == .placing {
+            let size = earlierProgress.confirmed
+            if var receipt = try await placing.finishAfterLostResponse(earlierProgress.checkpoint, size: size) {
                 reporter.report(sent: size, confirmed: size)
-                receipt.checksum = known.checkpoint.checksum
-                await removeOtherPart(&receipt)
+                receipt.checksum = earlierProgress.checkpoint.checksum
+                await removeOtherPartFile(&receipt)
                 return receipt
             }
             return try await moveIntoPlace(
-                placing, size: size, checksum: known.checkpoint.checksum, replacing: known.checkpoint.existing)
+                placing, size: size, checksum: earlierProgress.checkpoint.checksum, replacing: earlierProgress.checkpoint.existing)
         }
-        var checkpoint = known?.checkpoint ?? initialCheckpoint
+        var checkpoint = earlierProgress?.checkpoint ?? initialCheckpoint
         // Starts to open connections before the check for an existing file, because opening takes a while, and the upload nearly always
         // needs the connections.
-        if checkpoint.ranges != nil { await others.prepare(maximumWriters - 1) }
-        if known == nil, !writesFinalName, let existing = try await placing.existingFile() {
+        if checkpoint.ranges != nil { await lender.prepare(maximumWriters - 1) }
+        if earlierProgress == nil, !writesFinalName, let existing = try await placing.existingFile() {
             if let receipt = try placing.receipt(keeping: existing) {
                 reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
                 return receipt
@@ -118,36 +122,36 @@ struct SFTPUpload {
         }
         // Saves the checkpoint before the part file exists, so the part file can be removed after a crash. Without a part file, saves the
         // checkpoint after opening the file. Until then, a file with the final name does not belong to this upload.
-        if known == nil, !writesFinalName { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
-        let part = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
+        if earlierProgress == nil, !writesFinalName { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
+        let partFile = try await openPartFile(checkpoint, earlierProgress?.confirmed ?? 0, placing)
         do {
-            if known == nil, writesFinalName { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
+            if earlierProgress == nil, writesFinalName { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         } catch {
-            client.close(part.handle)
+            client.close(partFile.handle)
             throw error
         }
         let size = file.source.growth == nil ? file.source.size : nil
-        let record = UploadRecord(part.checkpoint, from: part.confirmed, size: size, reporter: reporter)
-        record.begin()
-        let writer = PartWriter(
-            part.handle, at: client, features, of: file, recording: record, schedule, on: threads, reporting: reporter)
+        let progress = UploadProgress(partFile.checkpoint, from: partFile.confirmed, size: size, reporter: reporter)
+        progress.begin()
+        let writer = PartFileWriter(
+            partFile.handle, at: client, features, of: file, updating: progress, schedule, on: threads, reporting: reporter)
         do {
-            let mode = keepsMode ? sourceMode : part.checkpoint.mode
-            var (size, warnings) = try await write(writer, record, mode)
+            let mode = keepsMode ? sourceMode : partFile.checkpoint.mode
+            var (size, warnings) = try await write(writer, progress, mode)
             let checksum = try await verify(size, &warnings)
-            record.end()
+            progress.end()
             var receipt = try await moveIntoPlace(placing, size: size, checksum: checksum, replacing: checkpoint.existing)
-            receipt.warnings += part.warnings + warnings
+            receipt.warnings += partFile.warnings + warnings
             return receipt
         } catch {
-            if !Self.dropsPart(error) { await writer.saveBeforeEnd() }
+            if !Self.dropsPartFile(error) { await writer.saveBeforeEnd() }
             writer.close()
             throw error
         }
     }
 
     /// Returns whether the part file is useless after an error.
-    private static func dropsPart(_ error: any Error) -> Bool {
+    private static func dropsPartFile(_ error: any Error) -> Bool {
         guard let error = error as? TransferError else { return false }
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
     }
@@ -160,7 +164,7 @@ struct SFTPUpload {
 
     /// The checkpoint for a first attempt.
     private var initialCheckpoint: UploadCheckpoint {
-        var checkpoint = UploadCheckpoint(part: part, final: paths.final, stage: .writing)
+        var checkpoint = UploadCheckpoint(part: partPath, final: paths.final, stage: .writing)
         if !writesFinalName { checkpoint.precedesPart = true }
         if maximumWriters > 1, file.source.growth == nil, file.source.size >= server.options.parallelThreshold {
             checkpoint.ranges = [UploadCheckpoint.Range(start: 0, end: file.source.size, confirmed: 0)]
@@ -173,19 +177,21 @@ struct SFTPUpload {
 
     // MARK: Content
 
-    private func write(_ writer: PartWriter, _ record: UploadRecord, _ mode: UInt32?) async throws -> (size: Int64, warnings: [String]) {
-        if file.source.growth == nil { try await requireSpace(at: writer.handle, for: record.rest(of: file.source.size)) }
+    private func write(
+        _ writer: PartFileWriter, _ progress: UploadProgress, _ mode: UInt32?
+    ) async throws -> (size: Int64, warnings: [String]) {
+        if file.source.growth == nil { try await requireSpace(at: writer.handle, for: progress.rest(of: file.source.size)) }
         let size: Int64
-        let end: PartWriter.End
+        let end: PartFileWriter.End
         do {
-            let written = try await writeAll(writer, record)
+            let written = try await writeAll(writer, progress)
             size = file.source.growth == nil ? file.source.size : written
             end = try await writer.finish(times: times, mode: mode, syncs: offersSync && interruptedSyncs.allowsFinalSync)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // Removes the part file, because its content is incomplete or a mix of two versions of the source.
             writer.close()
-            await removePart()
+            await removePartFile()
             throw error
         } catch let failure as StatusFailure where failure.status.code == .failure {
             throw try await explain(failure, at: writer.handle)
@@ -198,12 +204,12 @@ struct SFTPUpload {
         var warnings: [String] = []
         if offersSync, !interruptedSyncs.allowsFinalSync {
             warnings.append(
-                "Connections to \(client.serverName) broke before it had synced \(paths.name), so it was not synced. If the server crashes now, the file may be lost."
+                "Connections to \(client.serverName) broke before the server had synced \(paths.name), so the file was not synced. If the server crashes now, the file may be lost."
             )
         }
         if offersSync, interruptedSyncs.allowsFinalSync, interruptedSyncs.isUncertain {
             warnings.append(
-                "Connections to \(client.serverName) broke while it synced \(paths.name). If its disk failed then, the file may be damaged."
+                "Connections to \(client.serverName) broke while the server was syncing \(paths.name). If the server's disk failed then, the file may be damaged."
             )
         }
         if !end.acceptedTimes { warnings.append("\(client.serverName) refused the modification time of \(paths.name).") }
@@ -214,8 +220,8 @@ struct SFTPUpload {
     /// Writes the whole content with the given writer. Other writers help over their own connections, if connections are available in time.
     ///
     /// - Returns: The position at which the given writer finished.
-    private func writeAll(_ writer: PartWriter, _ record: UploadRecord) async throws -> Int64 {
-        guard record.isShared, maximumWriters > 1 else { return try await writer.write() }
+    private func writeAll(_ writer: PartFileWriter, _ progress: UploadProgress) async throws -> Int64 {
+        guard progress.isShared, maximumWriters > 1 else { return try await writer.write() }
         let active = Locked(1)
         return try await withThrowingTaskGroup(of: Int64?.self) { group in
             group.addTask {
@@ -224,9 +230,9 @@ struct SFTPUpload {
             }
             for _ in 1..<maximumWriters {
                 group.addTask {
-                    try await others.lend { connection, features in
+                    try await lender.lend { connection, features in
                         active.withLock { $0 += 1 }
-                        try await write(record, over: connection, features)
+                        try await write(progress, over: connection, features)
                         // Decrease the count only after a success. After a failure, the bytes that this writer claimed are missing, so the
                         // loop below must not return before it has received the error.
                         active.withLock { $0 -= 1 }
@@ -237,7 +243,7 @@ struct SFTPUpload {
             var end: Int64?
             while let result = try await group.next() {
                 end = result ?? end
-                guard let end, !record.hasMore, active.withLock({ $0 }) == 0 else { continue }
+                guard let end, !progress.hasMore, active.withLock({ $0 }) == 0 else { continue }
                 // All content has been sent, so cancel the tasks that still wait for a connection.
                 group.cancelAll()
                 return end
@@ -246,12 +252,12 @@ struct SFTPUpload {
         }
     }
 
-    private func write(_ record: UploadRecord, over connection: PooledConnection, _ features: SFTPFeatures) async throws {
-        guard record.hasMore else { return }
+    private func write(_ progress: UploadProgress, over connection: PooledConnection, _ features: SFTPFeatures) async throws {
+        guard progress.hasMore else { return }
         let features = features.after(interruptedSyncs)
-        let handle = try await connection.client.open(.open(part, [.write]))
-        let writer = PartWriter(
-            handle, at: connection.client, features, of: file, recording: record, schedule, on: threads, reporting: reporter)
+        let handle = try await connection.client.open(.open(partPath, [.write]))
+        let writer = PartFileWriter(
+            handle, at: connection.client, features, of: file, updating: progress, schedule, on: threads, reporting: reporter)
         do {
             _ = try await writer.write()
             _ = try await writer.finish()

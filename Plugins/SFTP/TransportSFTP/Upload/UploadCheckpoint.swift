@@ -50,7 +50,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     var otherPart: Data?
     /// The permissions to set before the part file is renamed; nil to keep its permissions.
     var mode: UInt32?
-    /// The file with the final name before the upload; nil if there was none.
+    /// The version of the file that had the final name before the upload; nil if no file had this name.
     var existing: FileVersion?
     /// Whether the checkpoint was saved before the part file was created; nil for false.
     var precedesPart: Bool?
@@ -82,7 +82,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     }
 
     /// The path of the part file on the server; nil if the upload has no part file, or had none when the checkpoint was saved.
-    var existingPart: [UInt8]? { part == final || precedesPart == true ? nil : [UInt8](part) }
+    var existingPartFile: [UInt8]? { part == final || precedesPart == true ? nil : [UInt8](part) }
 
     // MARK: Positions
 
@@ -141,7 +141,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     }
 }
 
-/// The size and the modification time of a file on a server. If another file replaces this file, usually at least one of them differs.
+/// The size and the modification time of a file on a server. If another file replaces this file, usually the size or the time differs.
 struct FileVersion: Codable, Hashable, Sendable {
     let size: UInt64?
     /// The time in seconds since 1970.

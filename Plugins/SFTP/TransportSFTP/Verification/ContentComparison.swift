@@ -81,6 +81,7 @@ struct ContentComparison {
 
     /// Reads blocks of the server's file back, and compares them with the local file.
     ///
+    /// - Returns: Whether all blocks are the same.
     /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the server does not allow the file to be read back.
     func isSame(_ blocks: RecentBlocks, _ path: [UInt8], _ name: String, as local: LocalContent) async throws -> Bool {
         try await readBack(path, name, local) { blocks.next() }
@@ -106,14 +107,14 @@ struct ContentComparison {
         }
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
         do {
-            // Compares each piece as soon as it arrives. Waiting for all preceding pieces could use much memory, because pieces arrive in
+            // Compares each packet as soon as it arrives. Waiting for all preceding packets could use much memory, because packets arrive in
             // any order and the server could delay the first one.
-            try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { [reporter] pieces in
+            try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { [reporter] packets in
                 // Report activity only when bytes arrive. If the server stops sending, the queue then ends the attempt as stalled.
                 reporter.reportActivity()
-                for piece in pieces {
-                    let range = piece.offset..<piece.offset + Int64(piece.bytes.count)
-                    guard try local.read(range) == piece.bytes else { throw Different() }
+                for packet in packets {
+                    let range = packet.offset..<packet.offset + Int64(packet.bytes.count)
+                    guard try local.read(range) == packet.bytes else { throw Different() }
                 }
             }
             return true

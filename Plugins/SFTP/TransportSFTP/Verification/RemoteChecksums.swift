@@ -15,14 +15,14 @@ package actor RemoteChecksums {
     private struct ChecksumRequest {
         let path: [UInt8]
         let size: Int64
-        let result: Once<Checksum?>
+        let result: SingleResult<Checksum?>
     }
 
     private let runner: (any CommandRunner)?
     /// The task that requests the algorithm of the server's checksum program. All files share its result.
     private var algorithmTask: Task<ChecksumAlgorithm?, Never>?
-    private var waiting: [ChecksumRequest] = []
-    private var running = 0
+    private var waitingRequests: [ChecksumRequest] = []
+    private var runningCommands = 0
 
     /// The maximum number of concurrent commands: two, so that small files do not wait for a large one.
     private static let maximumConcurrent = 2
@@ -41,7 +41,7 @@ package actor RemoteChecksums {
     ///
     /// - Throws: `CancellationError` immediately when the task is cancelled.
     package nonisolated func algorithm() async throws -> ChecksumAlgorithm? {
-        let result = Once<ChecksumAlgorithm?>()
+        let result = SingleResult<ChecksumAlgorithm?>()
         Task { result.resume(.success(await self.requestAlgorithm())) }
         return try await result.valueUnlessCancelled()
     }
@@ -63,34 +63,34 @@ package actor RemoteChecksums {
     /// - Throws: `CancellationError` immediately when the task is cancelled.
     package nonisolated func digest(of path: [UInt8], size: Int64) async throws -> Checksum? {
         guard try await algorithm() != nil else { return nil }
-        let result = Once<Checksum?>()
+        let result = SingleResult<Checksum?>()
         await add(ChecksumRequest(path: path, size: size, result: result))
         return try await result.valueUnlessCancelled { Task { await self.remove(result) } }
     }
 
     /// The number of files whose command has not started.
-    package var backlog: Int { waiting.count }
+    package var backlog: Int { waitingRequests.count }
 
     private func add(_ request: ChecksumRequest) {
-        waiting.append(request)
+        waitingRequests.append(request)
         startCommands()
     }
 
-    private func remove(_ result: Once<Checksum?>) {
-        waiting.removeAll { $0.result === result }
+    private func remove(_ result: SingleResult<Checksum?>) {
+        waitingRequests.removeAll { $0.result === result }
     }
 
     private func startCommands() {
-        while running < Self.maximumConcurrent, let first = waiting.first {
+        while runningCommands < Self.maximumConcurrent, let first = waitingRequests.first {
             var bytes = first.size
             var count = 1
-            while count < min(waiting.count, Self.maximumFiles), bytes + waiting[count].size <= Self.maximumBytes {
-                bytes += waiting[count].size
+            while count < min(waitingRequests.count, Self.maximumFiles), bytes + waitingRequests[count].size <= Self.maximumBytes {
+                bytes += waitingRequests[count].size
                 count += 1
             }
-            let batch = Array(waiting.prefix(count))
-            waiting.removeFirst(count)
-            running += 1
+            let batch = Array(waitingRequests.prefix(count))
+            waitingRequests.removeFirst(count)
+            runningCommands += 1
             Task { [bytes] in await self.compute(batch, bytes) }
         }
     }
@@ -102,7 +102,7 @@ package actor RemoteChecksums {
         }
         // After a failed command, request no more checksums over this connection.
         if digests.isEmpty { algorithmTask = Task { nil } }
-        running -= 1
+        runningCommands -= 1
         startCommands()
     }
 
@@ -119,7 +119,7 @@ package actor RemoteChecksums {
             command.cancel()
         }
         defer { deadline.cancel() }
-        // The reason for a failure does not matter; the next request notices a broken connection.
+        // The reason for a failure does not matter: the next SFTP request reports a broken connection.
         return (try? await command.value).flatMap(ChecksumCommand.results)
     }
 }

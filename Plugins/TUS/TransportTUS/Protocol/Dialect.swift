@@ -1,6 +1,6 @@
 import CurlEngine
 
-/// The header names, media types and statuses of tus, or of one version of the IETF's protocol *Resumable Uploads for HTTP*. Each version is a value
+/// The header names, media types and statuses of tus, or of one version of the IETF protocol *Resumable Uploads for HTTP*. Each version is a value
 /// of this type.
 ///
 /// A property is nil if the version lacks the feature. A version with an ``extensionsHeader`` has the headers of all extensions that this
@@ -43,7 +43,7 @@ package struct Dialect: Sendable {
     /// The response header that lists the checksum algorithms that the server supports.
     package var checksumAlgorithmsHeader: String?
 
-    /// The terms of the IETF's protocol; nil for tus.
+    /// The terms of the IETF protocol; nil for tus.
     package var ietf: IETFTerms?
 
     /// tus 1.0.0 (https://tus.io/protocols/resumable-upload).
@@ -55,7 +55,7 @@ package struct Dialect: Sendable {
         versionsHeader: "Tus-Version", extensionsHeader: "Tus-Extension", maximumSizeHeader: "Tus-Max-Size",
         checksumAlgorithmsHeader: "Tus-Checksum-Algorithm")
 
-    /// Returns whether a response is from a server with this version of tus or with any version of the IETF's protocol, and not, for
+    /// Returns whether a response is from a server with this version of tus or with any version of the IETF protocol, and not, for
     /// example, a login page.
     func isDeclared(in headers: HTTPHeaders) -> Bool {
         ietf == nil ? headers[versionHeader] == version : IETFTerms.areDeclared(in: headers)

@@ -1,6 +1,6 @@
 package import CurlEngine
 
-/// The terms of the IETF's protocol *Resumable Uploads for HTTP* that tus 1.0.0 lacks, and the rules that differ between its versions.
+/// The terms of the IETF protocol *Resumable Uploads for HTTP* that tus 1.0.0 lacks, and the rules that differ between its versions.
 ///
 /// A request to an ordinary resource creates an upload resource, which has its own URL. The server announces this URL in an interim response
 /// (104) while the content is being sent. The last request for the content declares that it completes the upload; its final response comes from
@@ -63,8 +63,8 @@ extension Dialect {
     /// The header with the version of a draft.
     static let interopHeader = "Upload-Draft-Interop-Version"
 
-    /// The versions of the IETF's protocol that this module supports, the preferred first: the drafts by their interop version, and the final
-    /// protocol. A server of the final protocol ignores the draft's version, so the final protocol comes last.
+    /// The versions of the IETF protocol that this module supports, in order of preference: the drafts by their interop version, and the
+    /// final protocol. A server of the final protocol ignores the draft's version, so the final protocol comes last.
     package static let ietfVersions: [Dialect] = [10, 9, 8, 6, 5, 3].map(draft) + [final]
 
     /// The final protocol, which has no version header.

@@ -13,7 +13,7 @@ struct StructuredFields {
         rest = text.drop { $0 == " " }.utf8
     }
 
-    /// Parses a dictionary; nil if the text is not a dictionary. If a key occurs more than once, its last value counts.
+    /// Parses a dictionary; nil if the text is not a dictionary. If a key occurs more than once, its last value applies.
     static func dictionary(_ text: String) -> [String: Value]? {
         var parser = Self(text)
         var values: [String: Value] = [:]
@@ -136,7 +136,7 @@ struct StructuredFields {
             let fraction = take(while: \.isDigit)
             return digits.utf8.count <= 12 && (1...3).contains(fraction.utf8.count) ? .other : nil
         }
-        // A number of 15 digits fits.
+        // A number of at most 15 digits fits in 64 bits.
         guard digits.utf8.count <= 15, let number = Int64(digits) else { return nil }
         return .integer(isNegative ? -number : number)
     }

@@ -16,7 +16,7 @@ struct TUSFeatures: Hashable, Sendable {
     private(set) var isGuess = false
     /// Whether the server reported the features itself.
     private(set) var isDeclared = false
-    /// Whether the server's response contains a header of the IETF's protocol, whose uploads are upload resources.
+    /// Whether the server's response contains a header of the IETF protocol, whose uploads are upload resources.
     private(set) var announcesUploadResources = false
 
     /// The features that are assumed for a server that does not report any.

@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 
 extension TransferError {
-    /// Whether the server asks to back off for a time (`Retry-After`). The attempt then sends no more requests to the server.
+    /// Whether the server asks its clients to back off for a time (`Retry-After`). The attempt then sends no more requests to the server.
     var asksToBackOff: Bool { (retryAfter ?? .zero) > .zero }
 }
 
@@ -63,7 +63,7 @@ extension TUSResponse {
         }
     }
 
-    /// The error for a whole file that the server received and then rejected (IETF's protocol). The upload can't resume.
+    /// The error for a whole file that the server received and then rejected (IETF protocol). The upload can't resume.
     var rejectionOfWholeFile: TransferError {
         error(.permanent, .rejected, "received the whole file, but did not accept it")
     }

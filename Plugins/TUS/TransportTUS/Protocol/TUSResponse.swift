@@ -9,7 +9,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A server's response, interpreted by the rules of tus or of the IETF's protocol. "(IETF)" marks what only the IETF's protocol has.
+/// A server's response, interpreted by the rules of tus or of the IETF protocol. "(IETF)" marks the properties that only the IETF protocol has.
 struct TUSResponse {
     let request: TUSRequest
     let endpointResponse: EndpointResponse
@@ -46,7 +46,7 @@ struct TUSResponse {
     /// Whether the response is from a gateway that got no valid response from the server (RFC 9110, sections 15.6.3 and 15.6.5).
     var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
 
-    /// In tus, whether the response has the version header (tus 1.0.0, "Tus-Resumable") with this version. In the IETF's protocol, whether
+    /// In tus, whether the response has the version header (tus 1.0.0, "Tus-Resumable") with this version. In the IETF protocol, whether
     /// the response has any header of the protocol. A login page has neither.
     var isFromTUSServer: Bool { dialect.isDeclared(in: response.headers) }
 
@@ -63,13 +63,13 @@ struct TUSResponse {
         return response.headers[dialect.expiryHeader].flatMap(secondsSince1970(ofHTTPDate:))
     }
 
-    /// Whether the upload is complete according to the server (IETF); nil if the response does not declare it.
+    /// Whether the upload is complete according to the server (IETF); nil if the response does not declare this.
     var isComplete: Bool? { dialect.ietf?.isComplete(in: response.headers) }
 
     /// The server's limits (IETF); nil if the response contains no valid limits.
     var limits: UploadLimits? { dialect.ietf?.limits(in: response.headers) }
 
-    /// The problem that a rejection explains (IETF); nil if there is none.
+    /// The problem document that explains a rejection (IETF); nil if the response contains none.
     var problem: UploadProblem? { dialect.ietf == nil ? nil : UploadProblem(response) }
 
     /// The server's offset in a rejection of a request that had a different offset (IETF), from the header or the problem document. Nil if
@@ -94,7 +94,7 @@ struct TUSResponse {
 
     private func number(_ name: String) -> Int64? {
         guard let field = response.headers[name] else { return nil }
-        // In the IETF's protocol, parameters can follow a number (RFC 9651, section 3.1.2).
+        // In the IETF protocol, parameters can follow a number (RFC 9651, section 3.1.2).
         let text = dialect.ietf == nil ? field[...] : field.prefix { $0 != ";" && $0 != " " }
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         // Limits the number to just above the largest valid size, so that sums with it do not overflow.

@@ -2,7 +2,7 @@ import CurlEngine
 import HTTPSupport
 import TransferCore
 
-/// The known version of the IETF's protocol at an endpoint.
+/// The known version of the IETF protocol at an endpoint.
 struct KnownDialect: Sendable {
     var dialect: Dialect
     /// Whether the server has used or named this version. If not, the creation of an upload tries lower versions after a rejection.
@@ -16,7 +16,7 @@ struct KnownDialect: Sendable {
 }
 
 extension TUSServer {
-    /// Returns the version of the IETF's protocol for new uploads at an endpoint that allows both protocols; nil to use tus.
+    /// Returns the version of the IETF protocol for new uploads at an endpoint that allows both protocols; nil to use tus.
     ///
     /// - Parameter features: The features in the server's response to the `OPTIONS` request of tus.
     func dialect(for features: TUSFeatures) async throws -> Dialect? {
@@ -25,10 +25,10 @@ extension TUSServer {
         return features.announcesUploadResources ? try await negotiatedDialect()?.dialect : nil
     }
 
-    /// Finds the newest version of the IETF's protocol that both sides support, with `OPTIONS`. The cache keeps the result for a day.
+    /// Finds the newest version of the IETF protocol that both sides support, with `OPTIONS`. The cache keeps the result for a day.
     ///
     /// - Parameter cached: Whether to use the cache.
-    /// - Returns: The version; nil if no response shows a supported version, unless this method throws.
+    /// - Returns: The version; nil if no response shows a supported version, and this method throws no error.
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the server rejects all versions that this module
     ///   supports, but its response has a header of the protocol.
     func negotiatedDialect(cached: Bool = true) async throws -> KnownDialect? {
@@ -38,9 +38,9 @@ extension TUSServer {
         // The version that the server named when it rejected another one. A second request returns the limits.
         var named: KnownDialect?
         while true {
-            let answer = try await ask(.options) { [trial] in try await trial.send(.options, to: address) }
-            if let known = trial.dialect(in: answer) {
-                if !(200..<300).contains(answer.status), named == nil {
+            let tusResponse = try await convertingErrors(.options) { [trial] in try await trial.send(.options, to: address) }
+            if let known = trial.dialect(in: tusResponse) {
+                if !(200..<300).contains(tusResponse.status), named == nil {
                     named = known
                     trial.dialect = known.dialect
                     continue
@@ -54,13 +54,13 @@ extension TUSServer {
                 profiles.store(named, of: address)
                 return named
             }
-            guard [400, 412].contains(answer.status), !answer.refusesCertificate else {
-                if answer.status == 407 || answer.failure().asksToBackOff { throw answer.failure() }
+            guard [400, 412].contains(tusResponse.status), !tusResponse.refusesCertificate else {
+                if tusResponse.status == 407 || tusResponse.failure().asksToBackOff { throw tusResponse.failure() }
                 return nil
             }
             guard let next = trial.dialect.lowerVersions.first else {
-                guard answer.isFromTUSServer else { return nil }
-                throw rejectedVersions(answer)
+                guard tusResponse.isFromTUSServer else { return nil }
+                throw rejectedVersions(tusResponse)
             }
             trial.dialect = next
         }
@@ -74,20 +74,20 @@ extension TUSServer {
     ///   version, provided that this response has the status 400 and no header of the protocol.
     /// - Throws: The error of `send`, or a ``TransferError`` if the server rejects all versions and no response is returned. Its class is
     ///   ``FailureClass/resumeLost`` if the server now speaks tus instead, otherwise ``FailureClass/unsupported``.
-    func askInAcceptedVersion(
+    func sendInAcceptedVersion(
         _ request: TUSRequest, at url: String, _ send: (TUSServer) async throws -> TUSResponse
     ) async throws -> TUSResponse {
-        let first = try await ask(request, at: url) { try await send(self) }
+        let first = try await convertingErrors(request, at: url) { try await send(self) }
         guard first.mayRejectVersion else { return first }
-        var (trial, answer) = (self, first)
+        var (trial, tusResponse) = (self, first)
         var others = Dialect.ietfVersions.filter { $0.version != dialect.version }
-        while let next = answer.namedVersion(among: others) ?? others.first {
+        while let next = tusResponse.namedVersion(among: others) ?? others.first {
             others.removeAll { $0.version == next.version }
             trial.dialect = next
-            answer = try await ask(request, at: url) { [trial] in try await send(trial) }
-            guard answer.mayRejectVersion else {
-                if answer.isFromTUSServer { trial.confirmDialect() }
-                return answer
+            tusResponse = try await convertingErrors(request, at: url) { [trial] in try await send(trial) }
+            guard tusResponse.mayRejectVersion else {
+                if tusResponse.isFromTUSServer { trial.confirmDialect() }
+                return tusResponse
             }
         }
         guard first.isFromTUSServer || first.status == 412 else { return first }
@@ -95,32 +95,32 @@ extension TUSServer {
     }
 
     /// Returns the version that a response to `OPTIONS` shows; nil if it shows none, or rejects the requested version without naming another one.
-    private func dialect(in answer: TUSResponse) -> KnownDialect? {
-        let (limits, latency) = (answer.limits ?? UploadLimits(), answer.endpointResponse.latency)
-        let named = Dialect.draft(namedIn: answer.response.headers)
-        let isBehindNginx = answer.response.headers["Server"]?.lowercased().hasPrefix("nginx") ?? false
-        if (200..<300).contains(answer.status) {
-            guard answer.isFromTUSServer else { return nil }
+    private func dialect(in tusResponse: TUSResponse) -> KnownDialect? {
+        let (limits, latency) = (tusResponse.limits ?? UploadLimits(), tusResponse.endpointResponse.latency)
+        let named = Dialect.draft(namedIn: tusResponse.response.headers)
+        let isBehindNginx = tusResponse.response.headers["Server"]?.lowercased().hasPrefix("nginx") ?? false
+        if (200..<300).contains(tusResponse.status) {
+            guard tusResponse.isFromTUSServer else { return nil }
             return KnownDialect(
                 dialect: named ?? dialect, isConfirmed: named != nil, limits: limits, latency: latency, isBehindNginx: isBehindNginx)
         }
-        guard [400, 412].contains(answer.status), let named, named.version != dialect.version else { return nil }
+        guard [400, 412].contains(tusResponse.status), let named, named.version != dialect.version else { return nil }
         return KnownDialect(dialect: named, isConfirmed: true, limits: limits, latency: latency, isBehindNginx: isBehindNginx)
     }
 
     /// The error for a server that supports none of the versions.
-    func rejectedVersions(_ answer: TUSResponse) -> TransferError {
-        let headers = answer.response.headers
+    func rejectedVersions(_ tusResponse: TUSResponse) -> TransferError {
+        let headers = tusResponse.response.headers
         let named = [
             headers[Dialect.interopHeader].map { "draft version \($0.prefix(20)) of Resumable Uploads for HTTP" },
             headers[Dialect.tus.versionsHeader].map { "tus \($0.prefix(100))" },
         ].compactMap(\.self)
         let what = named.isEmpty ? "does not report what it supports" : "supports \(named.joined(separator: " and "))"
         let own = Dialect.ietfVersions.filter { $0.versionHeader != nil }.map(\.version).joined(separator: ", ")
-        return answer.endpointResponse.error(
+        return tusResponse.endpointResponse.error(
             .unsupported, .unsupportedVersion, by: "The server \(origin)",
             "rejects all versions of Resumable Uploads for HTTP that this transport supports (draft versions \(own), and the final one); it "
-                + what, method: answer.endpointResponse.method)
+                + what, method: tusResponse.endpointResponse.method)
     }
 
     /// Stores in the cache that the server has used the current version.

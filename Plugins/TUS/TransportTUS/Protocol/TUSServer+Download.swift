@@ -12,8 +12,8 @@ extension TUSServer {
         let url = components.string ?? address
         return DownloadSource(attempt, at: url, of: client) { headers, sink, threads, pacing in
             do {
-                let answer = try await send(.get, to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing)
-                return (answer.response, answer.downloadFailure(of: attempt.remotePath))
+                let tusResponse = try await send(.get, to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing)
+                return (tusResponse.response, tusResponse.downloadFailure(of: attempt.remotePath))
             } catch let error as CurlEngineError {
                 throw client.transferError(error, at: url, isEndpoint: false)
             }

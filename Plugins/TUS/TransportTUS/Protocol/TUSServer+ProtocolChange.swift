@@ -3,46 +3,48 @@ import HTTPSupport
 import TransferCore
 
 extension TransferError.Code {
-    /// A server of tus was replaced by a server of the IETF's protocol, or vice versa, so the state of the upload is unknown.
+    /// A tus server was replaced by a server of the IETF protocol, or vice versa, so the state of the upload is unknown.
     static let protocolChanged = Self(rawValue: "protocolChanged")
 }
 
-/// Tus servers that were replaced by a server of the IETF's protocol at the same address, and vice versa. An upload can't continue with the
+/// Tus servers that were replaced by a server of the IETF protocol at the same address, and vice versa. An upload can't resume with the
 /// other protocol.
 extension TUSServer {
-    /// Returns the error for a request about an upload of the IETF's protocol that a tus server rejected; nil for any other response.
-    func changeToTUS(_ answer: TUSResponse) -> TransferError? {
-        // Servers of both protocols may send other rejections without a header of the IETF's protocol.
-        guard answer.showsOnlyTUS, [412, 415].contains(answer.status) else { return nil }
+    /// Returns the error for a request about an upload of the IETF protocol that a tus server rejected; nil for any other response.
+    func changeToTUS(_ tusResponse: TUSResponse) -> TransferError? {
+        // Servers of both protocols may send other rejections without a header of the IETF protocol.
+        guard tusResponse.showsOnlyTUS, [412, 415].contains(tusResponse.status) else { return nil }
         // If the endpoint must not use tus, a restart could not succeed.
-        guard options.dialect != .ietf, answer.request == .head || answer.request == .patch else { return rejectedVersions(answer) }
-        return cannotResume(answer, with: Dialect.tus)
+        guard options.dialect != .ietf, tusResponse.request == .head || tusResponse.request == .patch else {
+            return rejectedVersions(tusResponse)
+        }
+        return cannotResume(tusResponse, with: Dialect.tus)
     }
 
-    /// Returns the error for a rejected tus request, if the server now speaks only the IETF's protocol; nil if it may still speak tus.
+    /// Returns the error for a rejected tus request, if the server now speaks only the IETF protocol; nil if it may still speak tus.
     ///
     /// - Parameter features: The server's response to `OPTIONS`.
-    func changeFromTUS(_ answer: TUSResponse, _ features: TUSResponse) async throws -> TransferError? {
-        guard answer.mayComeFromServerWithoutTUS, TUSFeatures(features.response.headers, in: dialect) == nil else { return nil }
+    func changeFromTUS(_ tusResponse: TUSResponse, _ features: TUSResponse) async throws -> TransferError? {
+        guard tusResponse.mayComeFromServerWithoutTUS, TUSFeatures(features.response.headers, in: dialect) == nil else { return nil }
         let known = try? await negotiatedDialect(cached: false)
         try Task.checkCancellation()
         guard let known else { return nil }
         profiles.forgetFeatures(of: address)
-        if answer.request == .head, options.dialect != .tus { return cannotResume(answer, with: known.dialect) }
-        return answer.endpointResponse.error(
+        if tusResponse.request == .head, options.dialect != .tus { return cannotResume(tusResponse, with: known.dialect) }
+        return tusResponse.endpointResponse.error(
             .unreachable, .notThisProtocol, by: "The server \(origin)",
             "speaks \(known.dialect.name) instead of \(dialect.name) at this address; use auto or ietf in the setting dialect")
     }
 
-    private func cannotResume(_ answer: TUSResponse, with other: Dialect) -> TransferError {
-        answer.endpointResponse.error(
+    private func cannotResume(_ tusResponse: TUSResponse, with other: Dialect) -> TransferError {
+        tusResponse.endpointResponse.error(
             .resumeLost, .protocolChanged, by: "The server \(origin)",
             "now speaks \(other.name) instead of \(dialect.name), so the upload can't resume")
     }
 }
 
 extension TUSResponse {
-    /// Whether the response to a request of the IETF's protocol shows tus, and no sign of the IETF's protocol.
+    /// Whether the response to a request of the IETF protocol shows tus, and no sign of the IETF protocol.
     var showsOnlyTUS: Bool {
         let (headers, tus) = (response.headers, Dialect.tus)
         return dialect.ietf != nil && !isFromTUSServer && (headers[tus.versionHeader] != nil || headers[tus.versionsHeader] != nil)

@@ -9,40 +9,40 @@ extension TUSServer {
     /// Some tus servers do not support `OPTIONS`. If the response may come from such a server, this method looks for the protocol's version
     /// with up to two more requests, which create no upload. If only the last response contains the version, the report has no features.
     ///
-    /// If the endpoint's options allow both protocols, the report of a tus server also names the version of the IETF's protocol. A server that speaks
-    /// only the IETF's protocol is accepted, too.
+    /// If the endpoint's options allow both protocols, the report of a tus server also names the version of the IETF protocol. A server that speaks
+    /// only the IETF protocol is accepted, too.
     ///
     /// - Throws: A ``TransferError`` if the server supports no protocol that the options allow, or there is no response; or `CancellationError`.
     func report() async throws -> EndpointReport {
         if options.dialect == .ietf { return try await resourceReport() }
-        let answer = try await ask(.options) { try await send(.options, to: address) }
-        if var report = try report(answer) {
+        let tusResponse = try await convertingErrors(.options) { try await send(.options, to: address) }
+        if var report = try report(tusResponse) {
             // The server was already accepted, so a failure of this request does not matter.
             if options.dialect == .auto, let known = try? await negotiatedDialect(cached: false) {
                 report.otherVersions = [known.dialect.name]
             }
             return report
         }
-        guard Self.isPossibleWithoutOptions(answer) else { throw try await refused(answer) }
+        guard Self.isPossibleWithoutOptions(tusResponse) else { throw try await refused(tusResponse) }
         // Some servers respond to OPTIONS only if the request has a version header, although the protocol does not require it (tus 1.0.0,
         // "Tus-Resumable").
         var headers = HTTPHeaders()
         headers[dialect.versionHeader] = dialect.version
         if options.dialect == .auto { headers[Dialect.interopHeader] = Dialect.ietfVersions[0].version }
-        let named = try await ask(.options) { [headers] in try await send(.options, to: address, headers: headers) }
+        let named = try await convertingErrors(.options) { [headers] in try await send(.options, to: address, headers: headers) }
         if let report = try report(named) { return report }
-        if options.dialect == .auto, [answer, named].contains(where: { IETFTerms.areDeclared(in: $0.response.headers) }) {
+        if options.dialect == .auto, [tusResponse, named].contains(where: { IETFTerms.areDeclared(in: $0.response.headers) }) {
             return try await resourceReport()
         }
         if !named.isSuccess, named.failure().asksToBackOff { throw named.failure() }
         // A tus server includes its version even in a response about a missing upload.
-        let missing = try await ask(.head) { try await send(.head, to: urlOfMissingUpload) }
-        if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.endpointResponse.latency) }
+        let missing = try await convertingErrors(.head) { try await send(.head, to: urlOfMissingUpload) }
+        if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: tusResponse.endpointResponse.latency) }
         if missing.status == 401 || missing.status == 407 { throw missing.failure() }
-        throw try await refused(answer)
+        throw try await refused(tusResponse)
     }
 
-    /// Returns the report for the IETF's protocol.
+    /// Returns the report for the IETF protocol.
     private func resourceReport() async throws -> EndpointReport {
         guard let known = try await negotiatedDialect(cached: false) else {
             throw TransferError(
@@ -59,22 +59,22 @@ extension TUSServer {
     }
 
     /// Returns the report for a response to `OPTIONS`, and caches the features; nil if the response does not identify a tus server.
-    private func report(_ answer: TUSResponse) throws(TransferError) -> EndpointReport? {
-        let headers = answer.response.headers
-        guard answer.isSuccess, answer.isFromTUSServer || headers[dialect.versionsHeader] != nil,
+    private func report(_ tusResponse: TUSResponse) throws(TransferError) -> EndpointReport? {
+        let headers = tusResponse.response.headers
+        guard tusResponse.isSuccess, tusResponse.isFromTUSServer || headers[dialect.versionsHeader] != nil,
             let features = TUSFeatures(headers, in: dialect)
         else { return nil }
         try checkVersion(features)
         profiles.store(features, of: address)
         return EndpointReport(
             version: dialect.version, features: features.extensions, maximumSize: features.maximumSize,
-            latency: answer.endpointResponse.latency)
+            latency: tusResponse.endpointResponse.latency)
     }
 
     /// Whether a tus server that does not support `OPTIONS` might send this response.
-    private static func isPossibleWithoutOptions(_ answer: TUSResponse) -> Bool {
-        if answer.isSuccess { return answer.response.headers[answer.dialect.versionHeader] == nil }
-        return [400, 403, 404, 405, 410, 501].contains(answer.status) && !answer.refusesCertificate
+    private static func isPossibleWithoutOptions(_ tusResponse: TUSResponse) -> Bool {
+        if tusResponse.isSuccess { return tusResponse.response.headers[tusResponse.dialect.versionHeader] == nil }
+        return [400, 403, 404, 405, 410, 501].contains(tusResponse.status) && !tusResponse.refusesCertificate
     }
 
     /// The URL of an upload that does not exist, below the endpoint's address.

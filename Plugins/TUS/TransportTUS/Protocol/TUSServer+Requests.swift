@@ -10,7 +10,7 @@ extension TUSServer {
     /// How long the transport uses assumed features for a server that does not respond to `OPTIONS`.
     private static let guessLifetime = Duration.seconds(10 * 60)
     /// The time after which a request without a response counts as unanswered.
-    static let patience = Duration.seconds(10)
+    static let responseTimeLimit = Duration.seconds(10)
 
     /// Returns the server's features (tus 1.0.0, "OPTIONS"). All attempts use the cached result for a day, or a cached guess for ten
     /// minutes.
@@ -28,18 +28,18 @@ extension TUSServer {
                 profiles.learn(of: address) { $0.unansweredOptionsRequests -= 1 }
                 return (.guess, lifetime: Self.guessLifetime)
             }
-            let answer = try await askForFeatures()
+            let tusResponse = try await requestFeatures()
             profiles.learn(of: address) { $0.unansweredOptionsRequests = 0 }
-            switch answer.status {
-            case 400 where answer.refusesCertificate: throw try await refused(answer)
-            case 407, 412, 429, 503: throw try await refused(answer)
+            switch tusResponse.status {
+            case 400 where tusResponse.refusesCertificate: throw try await refused(tusResponse)
+            case 407, 412, 429, 503: throw try await refused(tusResponse)
             case 200..<300:
-                let headers = answer.response.headers
+                let headers = tusResponse.response.headers
                 return (TUSFeatures(headers, in: dialect) ?? .assumed(after: headers), lifetime: ServerProfileCache.lifetime)
             // These statuses depend on the client, or are temporary.
             case 401, 403, 408, 423, 425: return (.guess, lifetime: nil)
-            case 500... where answer.status != 501: return (.guess, lifetime: nil)
-            default: return (.assumed(after: answer.response.headers), lifetime: ServerProfileCache.lifetime)
+            case 500... where tusResponse.status != 501: return (.guess, lifetime: nil)
+            default: return (.assumed(after: tusResponse.response.headers), lifetime: ServerProfileCache.lifetime)
             }
         }
         if let extensions = options.extensions {
@@ -53,18 +53,18 @@ extension TUSServer {
         return features
     }
 
-    /// Sends an `OPTIONS` request, and counts it if there is no response.
-    private func askForFeatures() async throws -> TUSResponse {
+    /// Sends an `OPTIONS` request. If no response arrives, increments the endpoint's number of unanswered `OPTIONS` requests.
+    private func requestFeatures() async throws -> TUSResponse {
         let start = profiles.now()
         do {
-            return try await ask(.options) { try await send(.options, to: address) }
+            return try await convertingErrors(.options) { try await send(.options, to: address) }
         } catch let error as TransferError where error.code == .connectionLost || error.code == .serverUnavailable {
             // Both codes mean a broken connection here: the caller handles the statuses 502 to 504.
             profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 }
             throw error
         } catch let error as CancellationError {
             // The cancellation may come from the user rather than from the queue's stall timeout. Therefore, only a long wait counts as unanswered.
-            if profiles.now() - start >= Self.patience { profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 } }
+            if profiles.now() - start >= Self.responseTimeLimit { profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 } }
             throw error
         }
     }
@@ -101,11 +101,11 @@ extension TUSServer {
         var headers = headers
         headers[dialect.metadataHeader] = metadata.headerValue
         guard let file, let reporter else {
-            return try await ask(.create) { try await send(.create, to: address, headers: headers, body: .bytes([])) }
+            return try await convertingErrors(.create) { try await send(.create, to: address, headers: headers, body: .bytes([])) }
         }
         headers["Content-Type"] = dialect.creationContentType
         let size = file.source.size
-        return try await ask(.create) {
+        return try await convertingErrors(.create) {
             try await send(
                 .create, to: address, headers: headers, body: .file(file, offset: 0, length: size),
                 expectsContinue: size > Self.maximumSizeWithoutExpect, pacing: { reporter.allowance(upTo: $0) },
@@ -120,10 +120,10 @@ extension TUSServer {
     /// Returns the URL of a created upload.
     ///
     /// - Throws: The error for a failed creation, for a URL at an untrusted origin, or for an `http` URL from an `https` server.
-    func created(_ answer: TUSResponse) async throws -> String {
-        let location = answer.location
+    func created(_ tusResponse: TUSResponse) async throws -> String {
+        let location = tusResponse.location
         if let location { try checkTLS(of: location) }
-        guard answer.isSuccess, let location else { throw try await refused(answer) }
+        guard tusResponse.isSuccess, let location else { throw try await refused(tusResponse) }
         try checkTrust(in: location)
         return location.absoluteString
     }
@@ -141,7 +141,8 @@ extension TUSServer {
             throw TransferError(
                 .permanent, .invalidResponse,
                 "The server \(origin) returned an http: URL for the upload, so the content would be sent without TLS. If the server is "
-                    + "behind a proxy, let the proxy send \"X-Forwarded-Proto: https\". The new upload remains on the server until it expires."
+                    + "behind a proxy, configure the proxy to send \"X-Forwarded-Proto: https\". The new upload remains on the server until it "
+                    + "expires."
             )
         }
     }
@@ -157,14 +158,14 @@ extension TUSServer {
     }
 
     /// The server's offset of an upload, and the response that reported it.
-    typealias RemoteOffset = (offset: Int64, answer: TUSResponse)
+    typealias RemoteOffset = (offset: Int64, tusResponse: TUSResponse)
 
     /// Requests the offset of an upload (tus 1.0.0, "HEAD").
     ///
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload is gone or does not match the length.
     func offset(of url: String, length: Int64?) async throws -> RemoteOffset {
-        let answer = try await askInAcceptedVersion(.head, at: url) { server in
+        let tusResponse = try await sendInAcceptedVersion(.head, at: url) { server in
             do {
                 return try await server.send(.head, to: url)
             } catch let error as CurlEngineError where error.isRefused(by: client.origin(of: url)) {
@@ -172,8 +173,8 @@ extension TUSServer {
                 throw error
             }
         }
-        guard answer.isSuccess, let offset = answer.offset else { throw try await refused(answer) }
-        if let theirs = answer.length, let length, theirs != length {
+        guard tusResponse.isSuccess, let offset = tusResponse.offset else { throw try await refused(tusResponse) }
+        if let theirs = tusResponse.length, let length, theirs != length {
             throw TransferError(
                 .resumeLost, .uploadGone, "The server \(origin) has an upload of \(theirs) bytes instead of \(length).")
         }
@@ -181,17 +182,17 @@ extension TUSServer {
             throw TransferError(
                 .resumeLost, .uploadGone, "The server \(origin) claims to have \(offset) bytes of an upload of \(length) bytes.")
         }
-        return (offset, answer)
+        return (offset, tusResponse)
     }
 
     /// Requests the size of a complete upload's file on the server, with a `GET` for its first byte.
     ///
-    /// - Returns: The size; nil if the server does not offer the file, or does not respond within ``patience``. The size is reliable if the
+    /// - Returns: The size; nil if the server does not offer the file, or does not respond within ``responseTimeLimit``. The size is reliable if the
     ///   response comes from the tus server, not from a proxy, and contains the requested range. A response without a range may be another
     ///   page, such as a description of the upload.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
         // The upload is complete, so it must not wait for a server that never responds to GET.
-        let answer = try await withThrowingTaskGroup(of: TUSResponse?.self) { group in
+        let tusResponse = try await withThrowingTaskGroup(of: TUSResponse?.self) { group in
             group.addTask {
                 do {
                     return try await send(.get, to: url, headers: ["Range": "bytes=0-0", "Accept-Encoding": "identity"])
@@ -200,16 +201,17 @@ extension TUSServer {
                 }
             }
             group.addTask {
-                try await Task.sleep(for: Self.patience)
+                try await Task.sleep(for: Self.responseTimeLimit)
                 return nil
             }
             defer { group.cancelAll() }
             return try await group.next() ?? nil
         }
-        guard let answer else { return nil }
-        let headers = answer.response.headers
+        guard let tusResponse else { return nil }
+        let headers = tusResponse.response.headers
         guard !headers.hasContentCoding else { return nil }
-        return RemoteFile.length(status: answer.status, headers: headers).map { ($0, answer.isFromTUSServer && answer.status != 200) }
+        let isReliable = tusResponse.isFromTUSServer && tusResponse.status != 200
+        return RemoteFile.length(status: tusResponse.status, headers: headers).map { ($0, isReliable) }
     }
 
     /// Abandons an upload that may have uncounted bytes at its start: bytes that the server stored although its offset is 0. This can happen
@@ -253,13 +255,13 @@ extension TUSServer {
     /// - Returns: The offset; nil while the server does not report the offset because segments are missing.
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload has another length.
     func finalOffset(of url: String, length: Int64) async throws -> Int64? {
-        let answer = try await ask(.head, at: url) { try await send(.head, to: url) }
-        guard answer.isSuccess else { throw try await refused(answer) }
-        if let theirs = answer.length, theirs != length {
+        let tusResponse = try await convertingErrors(.head, at: url) { try await send(.head, to: url) }
+        guard tusResponse.isSuccess else { throw try await refused(tusResponse) }
+        if let theirs = tusResponse.length, theirs != length {
             throw TransferError(
                 .resumeLost, .uploadGone, "The server \(origin) made a file of \(theirs) bytes from segments of \(length) bytes.")
         }
-        return answer.offset
+        return tusResponse.offset
     }
 
     /// Removes an upload (tus 1.0.0, "Termination").
@@ -271,35 +273,38 @@ extension TUSServer {
             throw TransferError(
                 .unsupported, .unsupported, "The endpoint's setting extensions excludes termination, so the upload remains.")
         }
-        let answer = try await askInAcceptedVersion(.delete, at: url) { try await $0.send(.delete, to: url) }
-        if answer.isSuccess || answer.status == 404 || answer.status == 410 { return }
-        throw try await refused(answer)
+        let tusResponse = try await sendInAcceptedVersion(.delete, at: url) { try await $0.send(.delete, to: url) }
+        if tusResponse.isSuccess || tusResponse.status == 404 || tusResponse.status == 410 { return }
+        throw try await refused(tusResponse)
     }
 
     /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request first. After a 412, the response to
     /// `OPTIONS` contains the server's versions. After a `HEAD` with the status 400, whose response has no body, the response to `OPTIONS`
     /// shows whether a proxy rejects the client certificate. After a response that may come from a server without tus, the response to
     /// `OPTIONS` shows the server's protocol.
-    func refused(_ answer: TUSResponse) async throws -> TransferError {
-        if let change = changeToTUS(answer) { return change }
-        let mayRefuseCertificate = answer.request == .head && answer.status == 400 && !answer.isFromTUSServer
+    func refused(_ tusResponse: TUSResponse) async throws -> TransferError {
+        if let change = changeToTUS(tusResponse) { return change }
+        let mayRefuseCertificate = tusResponse.request == .head && tusResponse.status == 400 && !tusResponse.isFromTUSServer
         let lacksVersions =
-            answer.status == 412 && answer.request != .options && dialect.versionsHeader != nil
-            && answer.response.headers[dialect.versionsHeader] == nil
-        guard mayRefuseCertificate || lacksVersions || answer.mayComeFromServerWithoutTUS else { return answer.failure() }
+            tusResponse.status == 412 && tusResponse.request != .options && dialect.versionsHeader != nil
+            && tusResponse.response.headers[dialect.versionsHeader] == nil
+        guard mayRefuseCertificate || lacksVersions || tusResponse.mayComeFromServerWithoutTUS else { return tusResponse.failure() }
         let options = try? await send(.options, to: address)
         try Task.checkCancellation()
         if let options, mayRefuseCertificate, options.refusesCertificate { return options.failure() }
-        if let options, let change = try await changeFromTUS(answer, options) { return change }
-        return answer.failure(versions: options?.response.headers[dialect.versionsHeader])
+        if let options, let change = try await changeFromTUS(tusResponse, options) { return change }
+        return tusResponse.failure(versions: options?.response.headers[dialect.versionsHeader])
     }
 
-    /// Sends a request, and converts the error if there is no response.
+    /// Calls a closure that sends a request and, if there is no response, converts the error.
     ///
-    /// - Parameter url: The URL of the request; nil for the endpoint's address.
-    func ask(_ request: TUSRequest, at url: String? = nil, _ body: () async throws -> TUSResponse) async throws -> TUSResponse {
+    /// - Parameters:
+    ///   - url: The URL of the request; nil for the endpoint's address.
+    ///   - send: Sends the request.
+    func convertingErrors(_ request: TUSRequest, at url: String? = nil, _ send: () async throws -> TUSResponse) async throws -> TUSResponse
+    {
         do {
-            return try await body()
+            return try await send()
         } catch let error as CurlEngineError {
             throw client.transferError(error, at: url ?? address, isEndpoint: request.targetsEndpoint)
         }

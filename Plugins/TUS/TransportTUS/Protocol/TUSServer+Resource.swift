@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Requests of the IETF's protocol.
+/// Requests of the IETF protocol.
 extension TUSServer {
     /// Returns the URL for creating the upload of a file: the address or, with the method `PUT`, the file's name below the address. A creation
     /// URL of the attempt stays unchanged.
@@ -47,10 +47,10 @@ extension TUSServer {
     /// - Returns: nil if the server reports none.
     func reportedDigest(of url: String) async throws -> Checksum? {
         do {
-            let answer = try await askInAcceptedVersion(.head, at: url) {
+            let tusResponse = try await sendInAcceptedVersion(.head, at: url) {
                 try await $0.send(.head, to: url, headers: ["Want-Repr-Digest": Checksum.wantedDigest])
             }
-            return answer.isSuccess ? answer.reportedDigest : nil
+            return tusResponse.isSuccess ? tusResponse.reportedDigest : nil
         } catch let error as TransferError where error.failureClass == .resumeLost {
             // The upload is complete, so it must not restart.
             return nil

@@ -4,8 +4,8 @@ import TransferCore
 import TransportSupport
 
 extension TUSServer {
-    /// Returns whether trailers arrive at the server. Over HTTP/1.1, proxies such as nginx drop trailers. A server that announces checksums then
-    /// compares none, without an error.
+    /// Returns whether trailers arrive at the server. Over HTTP/1.1, proxies such as nginx drop trailers. A server that announces checksums
+    /// then compares none, and reports no error.
     ///
     /// To find out, this method sends a request without content and with a wrong checksum as the trailer. A server that receives the
     /// trailer rejects the request (tus 1.0.0, "Checksum").
@@ -22,7 +22,7 @@ extension TUSServer {
                 group.addTask { try await tryTrailers(at: url, offset, algorithm) }
                 // A server that can't parse the request may never respond.
                 group.addTask {
-                    try await Task.sleep(for: Self.patience)
+                    try await Task.sleep(for: Self.responseTimeLimit)
                     return false
                 }
                 defer { group.cancelAll() }
@@ -38,18 +38,18 @@ extension TUSServer {
         var other = RunningChecksum(algorithm)
         unsafe [0 as UInt8].withUnsafeBytes { unsafe other.update($0) }
         let headers: HTTPHeaders = [dialect.offsetHeader: "\(offset)", "Content-Type": dialect.patchContentType]
-        let answer: TUSResponse
+        let tusResponse: TUSResponse
         do {
-            answer = try await send(.patch, to: url, headers: headers, body: .bytes([]), trailer: other)
+            tusResponse = try await send(.patch, to: url, headers: headers, body: .bytes([]), trailer: other)
         } catch let error as CurlEngineError {
-            guard error.neverArrived || error.kind == .shutDown else { return false }
+            guard error.cannotHaveArrived || error.kind == .shutDown else { return false }
             throw client.transferError(error, at: url, isEndpoint: false)
         }
-        switch answer.status {
+        switch tusResponse.status {
         case dialect.checksumMismatch: return true
         case 200..<300, 400, 411, 501: return false
         default:
-            let failure = answer.failure()
+            let failure = tusResponse.failure()
             if failure.asksToBackOff { throw failure }
             // The next request shows what this status means for the upload.
             return nil

@@ -5,10 +5,10 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// An endpoint at a server of tus or of the IETF's protocol, for the requests of one operation: an attempt, a check of the endpoint, or the removal
-/// of an upload.
+/// An endpoint at a tus server or at a server of the IETF protocol, for the requests of one operation: an attempt, a check of the endpoint, or
+/// the removal of an upload.
 struct TUSServer {
-    /// The version of the protocol. An attempt changes it when it has found the version that the server supports.
+    /// The version of the protocol. Changes when an attempt has found the version that the server supports.
     var dialect: Dialect
     /// The URL for creating uploads: the endpoint's address, or the creation URL of the attempt.
     let address: String
@@ -62,13 +62,13 @@ struct TUSServer {
     ///   - threads: The threads on which the sink writes.
     ///   - observeInterim: Observes interim responses, with the URL of the request, which differs from `address` after a redirect; see
     ///     ``HTTPRequest/observeInterimResponse``.
-    ///   - rejectedSince: The value of the client's `renewals` before the request was first sent; nil unless the request is repeated after
-    ///     rejected credentials.
+    ///   - renewalsBeforeRejection: The value of the client's `renewals` before the request was first sent; nil unless the request is
+    ///     repeated after rejected credentials.
     /// - Throws: The errors of ``EndpointClient/send(_:)``.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         trailer: RunningChecksum? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
-        rejectedSince: Int? = nil, observeInterim: (@Sendable (HTTPResponseHead, _ url: String) -> Void)? = nil,
+        renewalsBeforeRejection: Int? = nil, observeInterim: (@Sendable (HTTPResponseHead, _ url: String) -> Void)? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> TUSResponse {
         var request = HTTPRequest(method: kind.rawValue, url: address, headers: headers, body: body, expectsContinue: expectsContinue)
@@ -83,7 +83,7 @@ struct TUSServer {
             request, secrets: EndpointRequest.signatures(in: address), sink: sink, writingOn: threads, pacing: pacing, progress: progress)
         outgoing.repeatsAfterRejection = kind != .patch
         outgoing.usesHTTP1 = profiles.quirks(of: self.address).breaksInterimResponses
-        outgoing.rejectedSince = rejectedSince
+        outgoing.renewalsBeforeRejection = renewalsBeforeRejection
         outgoing.mayResultFromBrokenConnection = { [dialect] in
             body.length ?? 0 == 0 && !dialect.isDeclared(in: $0.headers) && $0.mayResultFromBrokenConnection
         }
@@ -104,11 +104,11 @@ struct TUSServer {
                 request.trailers = { [checksumHeader: hash.withLock { $0.header }] }
             }
         }
-        let answer = TUSResponse(kind, try await client.send(&outgoing), server: self, contentHash: hash?.withLock { $0 })
+        let tusResponse = TUSResponse(kind, try await client.send(&outgoing), server: self, contentHash: hash?.withLock { $0 })
         // Many servers respond to OPTIONS without checking the credentials.
-        let isAccepted = kind == .get ? (200..<300).contains(answer.status) : answer.isSuccess && kind != .options
-        if isAccepted { client.recordAcceptedCredentials(answer.endpointResponse) }
-        return answer
+        let isAccepted = kind == .get ? (200..<300).contains(tusResponse.status) : tusResponse.isSuccess && kind != .options
+        if isAccepted { client.recordAcceptedCredentials(tusResponse.endpointResponse) }
+        return tusResponse
     }
 
     private var overridesMethod: Bool { options.methodOverride || profiles.quirks(of: address).needsMethodOverride }

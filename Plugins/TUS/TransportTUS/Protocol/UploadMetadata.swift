@@ -7,7 +7,7 @@ struct UploadMetadata {
     /// The value of the header.
     let headerValue: String
 
-    /// The headers for the same metadata in the IETF's protocol, which has headers only for the file's name and type.
+    /// The headers for the same metadata in the IETF protocol, which has headers only for the file's name and type.
     ///
     /// The failure is a ``TransferError`` of the class ``FailureClass/unsupported`` that names a metadata key without a header.
     let representationHeaders: Result<HTTPHeaders, TransferError>

@@ -2,7 +2,7 @@ import CurlEngine
 import Foundation
 import TransferCore
 
-/// A problem document (RFC 9457) of the IETF's protocol, which explains a rejection.
+/// A problem document (RFC 9457) of the IETF protocol, which explains a rejection.
 struct UploadProblem: Decodable, Hashable, Sendable {
     /// The problem types of the protocol.
     enum Kind: String {

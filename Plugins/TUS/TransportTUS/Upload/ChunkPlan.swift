@@ -2,16 +2,16 @@ import TransferCore
 
 /// The policy for the size of chunks. A chunk is the content of one `PATCH`.
 struct ChunkPlan {
-    /// The minimum chunk size after automatic reductions. A network path that requires even smaller chunks is unusable in practice.
-    static let floor: Int64 = 256 * 1024
-    /// The maximum chunk size after the first reduction, regardless of the size of the failed request.
-    private static let ceiling: Int64 = 64 << 20
-    /// The maximum number of sent bytes that this machine buffers. Bytes beyond this number have left the machine.
-    static let buffered: Int64 = 1 << 20
+    /// The minimum chunk size, in bytes, after automatic reductions. A network path that requires even smaller chunks is unusable in practice.
+    static let minimumReducedSize: Int64 = 256 * 1024
+    /// The maximum chunk size, in bytes, after the first reduction, regardless of the size of the failed request.
+    private static let maximumReducedSize: Int64 = 64 << 20
+    /// The maximum number of sent bytes that this machine buffers. If the network accepted more, the excess has left the machine.
+    static let maximumBuffered: Int64 = 1 << 20
     /// The number of sent bytes beyond which an interruption no longer changes the resulting chunk size.
-    static let significant = 2 * ceiling
+    static let significantCount = 2 * maximumReducedSize
 
-    /// The maximum chunk size, from the session, the endpoint's settings or the checksum.
+    /// The maximum chunk size in bytes, from the session, the endpoint's settings or the checksum's default; nil for no limit.
     var configuredSize: Int64?
     let multiple: Int64
     /// The server's limits for this upload (IETF).
@@ -31,7 +31,7 @@ struct ChunkPlan {
     ///
     /// - Returns: Whether a smaller size is possible.
     func shrink(below size: Int64) -> Bool {
-        let limit = max(Self.floor, min(size / 2, Self.ceiling))
+        let limit = max(Self.minimumReducedSize, min(size / 2, Self.maximumReducedSize))
         guard limit < size, multiple < size else { return false }
         profiles.learn(of: address) { $0.limitChunks(to: limit) }
         return true
@@ -42,7 +42,7 @@ struct ChunkPlan {
     ///
     /// - Parameter offset: The server's offset when the upload resumes.
     func learn(from interrupted: UnansweredRequest?, at offset: Int64) {
-        guard let interrupted, offset <= interrupted.offset, interrupted.accepted > Self.buffered else { return }
+        guard let interrupted, offset <= interrupted.offset, interrupted.accepted > Self.maximumBuffered else { return }
         _ = shrink(below: interrupted.accepted)
     }
 }

@@ -29,9 +29,9 @@ final class CompletionGate: Sendable {
     /// Whether the whole content may have been sent.
     var mayHaveSentAll: Bool { state.withLock { $0.granted >= size } }
 
-    /// Returns the number of bytes that may be sent now, at most `limit`. Called on the HTTP client's thread.
+    /// Returns the allowance for the next bytes of the request's content, at most `limit` bytes. Called on the HTTP client's thread.
     ///
-    /// - Parameter pacing: Returns the number of bytes that the rate limits allow, at most the given number.
+    /// - Parameter pacing: Returns the allowance of the rate limits, at most the given number of bytes.
     func allowance(upTo limit: Int, by pacing: (Int) -> Allowance) -> Allowance {
         let room = state.withLock { $0.isOpen ? nil : size - 1 - $0.granted }
         var wanted = limit
@@ -54,6 +54,6 @@ final class CompletionGate: Sendable {
         }
     }
 
-    /// Ends ``requests``, after the request.
+    /// Ends ``requests``. Called when the HTTP request has ended.
     func end() { continuation.finish() }
 }

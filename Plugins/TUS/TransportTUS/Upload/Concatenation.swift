@@ -64,7 +64,7 @@ struct Concatenation {
         return stride(from: 0, to: size, by: Int64.Stride(segmentSize)).map { $0..<$0 + min(segmentSize, size - $0) }
     }
 
-    /// Runs a closure for all segments in parallel.
+    /// Runs a closure for each segment, in parallel.
     ///
     /// After a transient failure of one segment, the other segments continue, because their progress is worth keeping. Any other failure,
     /// and a failure with `Retry-After`, stops all segments.
@@ -92,11 +92,11 @@ struct Concatenation {
         guard await record[slot].url == nil else { return }
         var headers: HTTPHeaders = [server.dialect.lengthHeader: "\(range.count)"]
         headers[server.dialect.concatenationHeader] = "partial"
-        let answer = try await server.requestCreation(metadata, headers: headers)
-        try await record.confirm(0, of: slot, expires: answer.expires, url: try await server.created(answer))
+        let tusResponse = try await server.requestCreation(metadata, headers: headers)
+        try await record.confirm(0, of: slot, expires: tusResponse.expires, url: try await server.created(tusResponse))
     }
 
-    /// Sends the rest of a segment. If the server has lost the segment, restarts only this segment, if that is still possible.
+    /// Sends the rest of a segment. If the server has lost the segment, and the segment can still be replaced, restarts only this segment.
     private func resume(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard let url = await record[slot].url else { return try await begin(slot, range) }
         // Segments can't be replaced after the final upload was requested. The server may have removed them because it has the whole file.
@@ -111,7 +111,6 @@ struct Concatenation {
             }
             try await record.save { $0[slot] = RemoteUpload() }
         } catch let error as TransferError where error.failureClass == .resumeLost && isReplaceable {
-            // Only this segment restarts.
             try await record.save { $0[slot] = RemoteUpload() }
             if let busy = await server.removeIfAllowed([url]) { throw busy }
         }
@@ -137,9 +136,9 @@ struct Concatenation {
         var headers = HTTPHeaders()
         headers[server.dialect.concatenationHeader] = "final;\(addresses.joined(separator: " "))"
         if !isEarly { record.reportWaiting() }
-        let answer = try await server.requestCreation(metadata, headers: headers)
-        if answer.status == 404 || answer.status == 410 {
-            let cause = "POST returned \(answer.status)"
+        let tusResponse = try await server.requestCreation(metadata, headers: headers)
+        if tusResponse.status == 404 || tusResponse.status == 410 {
+            let cause = "POST returned \(tusResponse.status)"
             guard try await hasAllSegments() else {
                 throw TransferError(
                     .resumeLost, .uploadGone, "The server \(server.origin) no longer has all segments of the file.", cause: cause)
@@ -148,13 +147,13 @@ struct Concatenation {
                 .permanent, .rejected, "The server \(server.origin) has all segments of the file, but does not concatenate them.",
                 cause: cause)
         }
-        guard answer.isSuccess else {
+        guard tusResponse.isSuccess else {
             // A server that rejects the request (4xx) has created nothing.
-            if (400..<500).contains(answer.status) { try await record.save { $0.asksForWhole = nil } }
-            if isEarly, answer.status == 400 { return }
-            throw try await server.refused(answer)
+            if (400..<500).contains(tusResponse.status) { try await record.save { $0.asksForWhole = nil } }
+            if isEarly, tusResponse.status == 400 { return }
+            throw try await server.refused(tusResponse)
         }
-        let url = try await server.created(answer)
+        let url = try await server.created(tusResponse)
         try await record.save { $0.whole.url = url }
     }
 
@@ -204,7 +203,7 @@ struct Concatenation {
     }
 }
 
-/// The segments that could not be removed after the file is complete.
+/// The segments that remain on the server after the file is complete.
 struct RemainingSegments {
     /// The segments that can be removed later.
     private(set) var urls: [String]
@@ -223,7 +222,7 @@ struct RemainingSegments {
         if reason == nil, let failure, failure.code != .unsupported { reason = failure }
     }
 
-    /// The checkpoint with which the queue removes the segments later.
+    /// The checkpoint with which the queue removes the segments later; nil if no segment can be removed later.
     var leftovers: Checkpoint? {
         get throws { urls.isEmpty ? nil : try TUSCheckpoint(leftovers: urls).encoded(atMost: 0) }
     }

@@ -68,8 +68,8 @@ final class InterimWatch: Sendable {
 }
 
 extension TUSServer {
-    /// Sends a request, and processes interim responses while it runs. All interim responses are processed before this method returns or throws, even
-    /// if the connection broke or the task was cancelled.
+    /// Sends a request, and processes interim responses while the request runs. All interim responses are processed before this method returns or
+    /// throws, even if the connection broke or the task was cancelled.
     ///
     /// - Parameters:
     ///   - process: Processes the combined content of all interim responses so far. An error ends the request.

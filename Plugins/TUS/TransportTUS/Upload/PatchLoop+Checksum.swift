@@ -35,15 +35,15 @@ extension PatchLoop {
         case .eachRequest(let algorithm):
             let bytes = self.range.lowerBound + range.lowerBound..<self.range.lowerBound + range.upperBound
             let hashes = try await threads.fold(
-                bytes, into: (hash: RunningChecksum(algorithm), alongside: contentHash), reading: { [file] in try file.bytes($0) },
+                bytes, into: (request: RunningChecksum(algorithm), whole: contentHash), reading: { [file] in try file.bytes($0) },
                 progress: reporter.reportActivity
-            ) { hashes, piece in
-                hashes.hash.update(piece)
-                hashes.alongside?.update(piece)
+            ) { hashes, buffer in
+                hashes.request.update(buffer)
+                hashes.whole?.update(buffer)
             }
-            let header = hashes.hash.header
+            let header = hashes.request.header
             try storeChecksum(header, of: range)
-            return RequestChecksum(header: header, content: hashes.hash, whole: hashes.alongside)
+            return RequestChecksum(header: header, content: hashes.request, whole: hashes.whole)
         }
     }
 
@@ -62,15 +62,15 @@ extension PatchLoop {
     ///
     /// - Parameter count: The number of bytes that the server kept without comparing their checksum.
     func saveUnverified(_ count: Int64) async throws {
-        // With the IETF's protocol, the checksum of the whole file is compared.
-        guard count > 0, check.comparesRequests, server.dialect.ietf == nil else { return }
+        // With the IETF protocol, the checksum of the whole file is compared.
+        guard count > 0, check.verifiesEachRequest, server.dialect.ietf == nil else { return }
         try await record.save { [slot] in $0[slot].unverified = ($0[slot].unverified ?? 0) + count }
     }
 
     /// Returns the checksum of all content up to the end of a successful request; nil if it is unknown.
-    func hashOfAllContent(after checksum: RequestChecksum, _ answer: TUSResponse, of range: Range<Int64>) -> RunningChecksum? {
+    func hashOfAllContent(after checksum: RequestChecksum, _ tusResponse: TUSResponse, of range: Range<Int64>) -> RunningChecksum? {
         if checksum.trailer == nil { return checksum.whole }
-        if range.lowerBound == 0 { return answer.contentHash }
+        if range.lowerBound == 0 { return tusResponse.contentHash }
         // An empty request, which only declares the length of a stream, does not change the checksum.
         return range.isEmpty ? contentHash : nil
     }

@@ -28,14 +28,14 @@ extension PatchLoop {
                 mayBeTemporary ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
                 retryAfter: failure.retryAfter ?? error.retryAfter)
         }
-        // The running checksum covers only the content before this request, so it is useless at any other offset. With the IETF's protocol, the
+        // The running checksum covers only the content before this request, so it is useless at any other offset. With the IETF protocol, the
         // server compares the checksum of all content, so the server may have kept the content of this request without verifying it.
         if currentOffset != offset {
             contentHash = server.dialect.ietf != nil && currentOffset == offset + count ? checksum.whole : nil
         }
         // The server compares a checksum only with a complete request, and a trailer may not have arrived.
         if currentOffset < offset + count || check.sendsTrailers { try await saveUnverified(currentOffset - offset) }
-        let mayReturn = server.dialect.ietf == nil || resource.isClosed || count > 0
+        let mayReturn = server.dialect.ietf == nil || resource.isComplete || count > 0
         if currentOffset == length, isLengthDeclared, mayReturn, status == nil || status != server.dialect.checksumMismatch {
             return currentOffset
         }
@@ -69,7 +69,7 @@ extension PatchLoop {
             try await throwRefusal(at: currentOffset, failure)
             return false
         case 401, 403:
-            return server.client.hasHeaderHook && rejectedSince != nil
+            return server.client.hasHeaderHook && renewalsBeforeRejection != nil
         case 405, 501:
             return server.beginOverridingMethod()
         case 409:

@@ -13,7 +13,7 @@ extension PatchLoop {
             remoteOffset = try await server.offset(of: url, length: length)
         } catch let error as TransferError {
             if server.dialect.ietf != nil { throw try await explained(error) }
-            // The server of the other protocol, which was replaced, may have completed the upload.
+            // The server that spoke the upload's protocol may have completed the upload before it was replaced.
             if error.code == .protocolChanged, slot == .whole, let length, let last = await record[slot].unanswered,
                 last.offset >= length - last.accepted
             {
@@ -26,7 +26,7 @@ extension PatchLoop {
             throw error
         }
         reporter.reportAuthenticatedResponse()
-        try await adopt(remoteOffset.answer.dialect)
+        try await adopt(remoteOffset.tusResponse.dialect)
         return remoteOffset
     }
 
@@ -39,11 +39,11 @@ extension PatchLoop {
 
     /// Requests the server's offset, checks it, and saves it.
     mutating func requestOffset() async throws -> Int64 {
-        let (offset, answer) = try await remoteOffset()
+        let (offset, tusResponse) = try await remoteOffset()
         try checkPlausible(offset)
-        if server.dialect.ietf != nil { try await readState(answer, at: offset) }
-        if growth != nil, answer.length != nil { isLengthDeclared = true }
-        try await confirm(offset, expires: answer.expires)
+        if server.dialect.ietf != nil { try await readState(tusResponse, at: offset) }
+        if growth != nil, tusResponse.length != nil { isLengthDeclared = true }
+        try await confirm(offset, expires: tusResponse.expires)
         return offset
     }
 
@@ -51,7 +51,7 @@ extension PatchLoop {
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost``.
     func checkPlausible(_ offset: Int64) throws(TransferError) {
-        // With the IETF's protocol, the server may have content from other sources.
+        // With the IETF protocol, the server may have content from other sources.
         let reach = server.dialect.ietf == nil ? reach : max(reach, available)
         guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
             throw TransferError(

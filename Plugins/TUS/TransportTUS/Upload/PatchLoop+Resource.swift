@@ -4,17 +4,17 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// The progress of an upload with the IETF's protocol.
+/// The progress of an upload with the IETF protocol.
 struct ResourceProgress: Sendable {
     /// Whether the server has completed the upload.
-    var isClosed = false
+    var isComplete = false
     /// Whether the upload was already complete when the attempt resumed it. The response to the request that completed it was lost.
-    var wasClosedBefore = false
+    var wasCompleteBefore = false
     /// The checksum of the whole file, if the session requires one.
     var digest: Checksum?
     /// The response to the request that completed the upload.
-    var finalAnswer: TUSResponse?
-    /// Whether an earlier request may already have completed the upload when the current completing request began.
+    var finalResponse: TUSResponse?
+    /// Whether an earlier request may already have completed the upload when the current request, which should complete it, began.
     var mayHaveBeenComplete: Bool?
 }
 
@@ -26,26 +26,26 @@ extension Checksum {
     static let wantedDigest = "sha-256=10"
 }
 
-/// The parts of the IETF's protocol that have no equivalent in tus.
+/// The parts of the IETF protocol that have no equivalent in tus.
 extension PatchLoop {
-    /// Adds the headers of a `PATCH` that tus lacks.
+    /// Adds the `PATCH` headers that tus lacks.
     func addHeaders(of terms: IETFTerms, completes: Bool, _ checksum: RequestChecksum, to headers: inout HTTPHeaders) {
         headers[terms.completenessHeader] = terms.completeness(completes)
         headers["Content-Digest"] = checksum.content?.checksum.digestField
-        guard completes, check.comparesRequests else { return }
+        guard completes, check.verifiesEachRequest else { return }
         headers["Repr-Digest"] = (resource.digest ?? checksum.whole?.checksum)?.digestField
         headers["Want-Repr-Digest"] = Checksum.wantedDigest
     }
 
-    /// Saves, before the next request, that this request may complete the upload.
-    mutating func willComplete() async throws {
+    /// Saves that the next request may complete the upload. Called before that request.
+    mutating func saveMayBeComplete() async throws {
         resource.mayHaveBeenComplete = await record[slot].mayBeComplete
         guard resource.mayHaveBeenComplete != true else { return }
         try await record.save { [slot] in $0[slot].mayBeComplete = true }
     }
 
-    /// Restores the earlier value of `mayBeComplete`, because the content of the last request was not sent completely.
-    func cannotBeComplete() async throws {
+    /// Restores the value that `mayBeComplete` had before the last request. Called if the server can't have all content of that request.
+    func restoreMayBeComplete() async throws {
         try await record.save { [slot, resource] in $0[slot].mayBeComplete = resource.mayHaveBeenComplete }
     }
 
@@ -66,22 +66,22 @@ extension PatchLoop {
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server lost confirmed bytes, or completed the upload with
     ///   another size.
-    mutating func readState(_ answer: TUSResponse, at offset: Int64) async throws {
+    mutating func readState(_ tusResponse: TUSResponse, at offset: Int64) async throws {
         guard let terms = server.dialect.ietf else { return }
-        chunks.limits.update(with: answer.limits)
+        chunks.limits.update(with: tusResponse.limits)
         let (confirmed, mayBeComplete) = (await record[slot].confirmed ?? 0, await record[slot].mayBeComplete == true)
         let isAtEnd = offset == length
-        switch answer.isComplete {
+        switch tusResponse.isComplete {
         case true?:
             guard isAtEnd || length == nil else {
                 throw TransferError(
                     .resumeLost, .uploadGone,
                     "The server \(server.origin) has completed the upload with \(offset) of \(length ?? 0) bytes.")
             }
-            resource.isClosed = true
+            resource.isComplete = true
         case false?: await record.setMayBeComplete(nil, of: slot)
         case nil:
-            resource.isClosed = isAtEnd && mayBeComplete && !terms.declaresCompletion
+            resource.isComplete = isAtEnd && mayBeComplete && !terms.declaresCompletion
             if !isAtEnd { await record.setMayBeComplete(nil, of: slot) }
         }
         guard offset >= confirmed || growth != nil else {
@@ -100,27 +100,27 @@ extension PatchLoop {
         return server.outcomeUnknown(cause: error.cause)
     }
 
-    /// Handles the response to a `PATCH` if the IETF's protocol differs from tus.
+    /// Handles a `PATCH` response whose meaning in the IETF protocol differs from tus.
     ///
     /// - Parameters:
     ///   - offset: The offset at which the request started.
     ///   - count: The number of bytes of the request's content.
     ///   - completes: Whether the request completes the upload.
     /// - Returns: The server's offset; nil if the response means the same as in tus.
-    mutating func settle(
-        _ answer: TUSResponse, from offset: Int64, count: Int64, _ completes: Bool, _ checksum: RequestChecksum
+    mutating func handleResponse(
+        _ tusResponse: TUSResponse, from offset: Int64, count: Int64, _ completes: Bool, _ checksum: RequestChecksum
     ) async throws -> Int64? {
         let end = offset + count
-        chunks.limits.update(with: answer.limits)
+        chunks.limits.update(with: tusResponse.limits)
         released = max(released, await record[slot].confirmed ?? 0)
-        guard answer.isSuccess else { return try await settleFailure(answer, at: offset, count: count, completes) }
-        rejectedSince = nil
+        guard tusResponse.isSuccess else { return try await handleRejection(tusResponse, at: offset, count: count, completes) }
+        renewalsBeforeRejection = nil
         if completes {
-            if try await completesUpload(answer, at: end) {
-                if answer.response.sent.accepted != count { try await cannotBeComplete() }
-                try answer.checkSent(count, .protocolViolation)
-                resource.isClosed = true
-                resource.finalAnswer = answer
+            if try await completesUpload(tusResponse, at: end) {
+                if tusResponse.response.sent.accepted != count { try await restoreMayBeComplete() }
+                try tusResponse.checkSent(count, .protocolViolation)
+                resource.isComplete = true
+                resource.finalResponse = tusResponse
                 contentHash = checksum.whole
                 try await confirm(end, expires: nil)
                 return end
@@ -131,32 +131,34 @@ extension PatchLoop {
                     .transient, .invalidResponse, "The server \(server.origin) has all bytes, but did not complete the upload.")
             }
         }
-        // A response without an offset, before all content was sent, does not contain the number of bytes that the server has.
-        let confirmed = answer.offset ?? (answer.response.sent.accepted == count ? end : offset)
+        // If the response has no offset, and arrived before all content was sent, only the old offset is certain.
+        let confirmed = tusResponse.offset ?? (tusResponse.response.sent.accepted == count ? end : offset)
         try checkPlausible(confirmed)
-        try await confirm(confirmed, expires: answer.expires)
+        try await confirm(confirmed, expires: tusResponse.expires)
         contentHash = confirmed == end ? checksum.whole : nil
         let current = confirmed == end ? end : try await requestOffset()
-        guard current > offset || resource.isClosed || count == 0 else {
+        guard current > offset || resource.isComplete || count == 0 else {
             throw TransferError(.transient, .invalidResponse, "The server \(server.origin) kept none of the bytes that were sent.")
         }
         return current
     }
 
-    /// Handles the rejection of a `PATCH` if the IETF's protocol differs from tus.
-    private mutating func settleFailure(_ answer: TUSResponse, at offset: Int64, count: Int64, _ completes: Bool) async throws -> Int64? {
-        if completes, count == 0, answer.problem?.kind == .completedUpload {
-            resource.isClosed = true
+    /// Handles a `PATCH` rejection whose meaning in the IETF protocol differs from tus.
+    private mutating func handleRejection(
+        _ tusResponse: TUSResponse, at offset: Int64, count: Int64, _ completes: Bool
+    ) async throws -> Int64? {
+        if completes, count == 0, tusResponse.problem?.kind == .completedUpload {
+            resource.isComplete = true
             return offset
         }
-        if completes, answer.isComplete == true {
+        if completes, tusResponse.isComplete == true {
             try await record.save { $0 = TUSCheckpoint() }
-            throw answer.rejectionOfWholeFile
+            throw tusResponse.rejectionOfWholeFile
         }
         // After a server error, the server may have completed the upload. Any other rejection proves that this request did not complete
         // the upload, but an earlier request may have completed it.
-        if completes, answer.status < 500 { await record.setMayBeComplete(resource.mayHaveBeenComplete, of: slot) }
-        if let named = answer.namedVersion(among: Dialect.ietfVersions), named.version != server.dialect.version,
+        if completes, tusResponse.status < 500 { await record.setMayBeComplete(resource.mayHaveBeenComplete, of: slot) }
+        if let named = tusResponse.namedVersion(among: Dialect.ietfVersions), named.version != server.dialect.version,
             conflicts < Self.maximumConflicts
         {
             conflicts += 1
@@ -166,19 +168,19 @@ extension PatchLoop {
             if current != offset { contentHash = nil }
             return current
         }
-        guard let current = answer.conflictOffset, current != offset, conflicts < Self.maximumConflicts else { return nil }
+        guard let current = tusResponse.conflictOffset, current != offset, conflicts < Self.maximumConflicts else { return nil }
         conflicts += 1
         contentHash = nil
         try checkPlausible(current)
-        try await readState(answer, at: current)
-        try await confirm(current, expires: answer.expires)
+        try await readState(tusResponse, at: current)
+        try await confirm(current, expires: tusResponse.expires)
         return current
     }
 
-    /// Returns whether a successful response to a request that completes the upload comes from the resource that processed the file.
-    private mutating func completesUpload(_ answer: TUSResponse, at end: Int64) async throws -> Bool {
-        if let isComplete = answer.isComplete { return isComplete }
-        guard server.dialect.ietf?.declaresCompletion == true else { return answer.offset.map { $0 >= end } ?? true }
+    /// Returns whether the server has completed the upload, according to a successful response to the request that should complete it.
+    private mutating func completesUpload(_ tusResponse: TUSResponse, at end: Int64) async throws -> Bool {
+        if let isComplete = tusResponse.isComplete { return isComplete }
+        guard server.dialect.ietf?.declaresCompletion == true else { return tusResponse.offset.map { $0 >= end } ?? true }
         // The response lacks the header that its version requires.
         do {
             let (offset, state) = try await server.offset(of: url, length: length)

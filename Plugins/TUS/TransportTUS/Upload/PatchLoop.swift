@@ -23,7 +23,7 @@ struct PatchLoop {
     /// The running checksum of all content before the current offset; nil if it is unknown.
     var contentHash: RunningChecksum?
 
-    /// The number of consecutive checksum mismatches; see ``maximumMismatches``.
+    /// The number of consecutive requests whose content did not match its checksum; see ``maximumMismatches``.
     var mismatches = 0
     /// The last computed checksum, and the range of its bytes.
     var lastChecksum: (range: Range<Int64>, header: String)?
@@ -33,11 +33,11 @@ struct PatchLoop {
     var reach: Int64 = 0
     /// The highest confirmed position. The bytes of a growing source before this position can't be read again.
     var released: Int64 = 0
-    /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1). Without it, a server that rejects the content may close the
-    /// connection without reading it, and its response is lost.
+    /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1). Without this header, a server that rejects the
+    /// content may close the connection without reading the content, and the server's response is lost.
     var expectsContinue = false
     /// The number of header renewals before the request was first sent; nil unless the request is repeated after rejected credentials.
-    var rejectedSince: Int?
+    var renewalsBeforeRejection: Int?
 
     init(
         server: TUSServer, file: FileReader, record: TUSUploadRecord, slot: TUSUploadRecord.Slot, range: Range<Int64>, chunks: ChunkPlan,
@@ -55,7 +55,7 @@ struct PatchLoop {
         self.url = url
     }
 
-    /// The progress of an upload with the IETF's protocol.
+    /// The progress of an upload with the IETF protocol.
     var resource = ResourceProgress()
     /// Whether the server knows the length of the upload.
     var isLengthDeclared = true
@@ -95,7 +95,7 @@ struct PatchLoop {
 
     /// Returns whether all bytes were sent, and the server knows that the upload is complete.
     private func isFinished(at offset: Int64, of length: Int64) -> Bool {
-        server.dialect.ietf == nil ? offset >= length && isLengthDeclared : resource.isClosed
+        server.dialect.ietf == nil ? offset >= length && isLengthDeclared : resource.isComplete
     }
 
     /// The maximum number of bytes that the server can have received in all attempts together.
@@ -114,20 +114,20 @@ struct PatchLoop {
         reach = available
         expectsContinue = true
         released = await record[slot].confirmed ?? 0
-        let (offset, answer) = if let known { known } else { try await remoteOffset() }
+        let (offset, tusResponse) = if let known { known } else { try await remoteOffset() }
         if server.dialect.ietf != nil {
-            try await readState(answer, at: offset)
-            resource.wasClosedBefore = resource.isClosed
+            try await readState(tusResponse, at: offset)
+            resource.wasCompleteBefore = resource.isComplete
         } else if growth != nil {
-            isLengthDeclared = answer.length != nil
+            isLengthDeclared = tusResponse.length != nil
         }
         if growth != nil { try checkPlausible(offset) }
         if offset < length ?? .max { try await saveUnverified(offset - (record[slot].confirmed ?? 0)) }
-        let expires = answer.expires
-        if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
+        let expires = tusResponse.expires
+        if offset < length ?? .max, let time = await expiry(expires), time <= tusResponse.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The upload at \(server.origin) has expired.")
         }
-        // With the IETF's protocol, the offset includes all stored bytes.
+        // With the IETF protocol, the offset includes all stored bytes.
         if server.dialect.ietf == nil {
             await record.recordUncounted(server.profiles.requestBeforeOutage(of: url), at: offset, of: slot)
         }
@@ -180,19 +180,19 @@ struct PatchLoop {
         let renewals = server.client.renewals
         let checksum = try await checksum(offset..<offset + count)
         let completes = server.dialect.ietf != nil && offset + count == length
-        if completes { try await willComplete() }
+        if completes { try await saveMayBeComplete() }
         let sentExpect = expectsContinue
         let watch = RequestWatch()
-        let answer: TUSResponse
+        let tusResponse: TUSResponse
         do {
-            answer = try await patch(from: offset, count: count, checksum, declaring: declaration, watch)
+            tusResponse = try await patch(from: offset, count: count, checksum, declaring: declaration, watch)
         } catch let error as CurlEngineError {
             reach = max(reach, offset + error.sent.read)
-            if completes, error.sent.read < count || error.neverArrived { try await cannotBeComplete() }
+            if completes, error.sent.read < count || error.cannotHaveArrived { try await restoreMayBeComplete() }
             record.reportSent(offset + error.sent.accepted, of: slot)
             try await saveInterruption(UnansweredRequest(offset: offset, accepted: error.sent.accepted))
             let failure = server.client.transferError(error, at: url, isEndpoint: false)
-            if error.neverArrived || error.kind == .shutDown { throw failure }
+            if error.cannotHaveArrived || error.kind == .shutDown { throw failure }
             if error.wasServerGone { server.profiles.recordOutage(of: url) }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
             let mayBeRefused = !sentExpect && isLost && !error.wasServerGone && error.sent.accepted < count
@@ -204,34 +204,35 @@ struct PatchLoop {
             throw error
         }
         let wasUnanswered = await record.removeUnanswered(of: slot) != nil
-        reach = max(reach, offset + answer.response.sent.read)
-        record.reportSent(offset + answer.response.sent.accepted, of: slot)
-        if checksum.trailer != nil, let hash = answer.contentHash, answer.response.sent.accepted == count {
+        reach = max(reach, offset + tusResponse.response.sent.read)
+        record.reportSent(offset + tusResponse.response.sent.accepted, of: slot)
+        if checksum.trailer != nil, let hash = tusResponse.contentHash, tusResponse.response.sent.accepted == count {
             try storeChecksum(hash.header, of: offset..<offset + count)
         }
-        if server.dialect.ietf != nil, let result = try await settle(answer, from: offset, count: count, completes, checksum) {
+        if server.dialect.ietf != nil, let result = try await handleResponse(tusResponse, from: offset, count: count, completes, checksum) {
             return result
         }
-        guard answer.isSuccess, let confirmed = answer.offset else {
+        guard tusResponse.isSuccess, let confirmed = tusResponse.offset else {
             // The header hook can renew only headers that were sent.
-            let mayBeRenewed = rejectedSince == nil && !answer.endpointResponse.withheldCredentials
-            if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
-            let failure = try await server.refused(answer)
-            if answer.isFromGateway {
-                try await saveGatewayResponse(UnansweredRequest(offset: offset, accepted: answer.response.sent.accepted))
+            let mayBeRenewed = renewalsBeforeRejection == nil && !tusResponse.endpointResponse.withheldCredentials
+            let isRejected = tusResponse.status == 401 || tusResponse.status == 403
+            renewalsBeforeRejection = isRejected && mayBeRenewed ? renewals : nil
+            let failure = try await server.refused(tusResponse)
+            if tusResponse.isFromGateway {
+                try await saveGatewayResponse(UnansweredRequest(offset: offset, accepted: tusResponse.response.sent.accepted))
             }
             // The saved checkpoint may still contain this request as unanswered.
             if wasUnanswered { try await record.save() }
             // The next attempt requests the offset.
             if failure.asksToBackOff { throw failure }
-            return try await recover(failure, from: offset, checksum, count: count, status: answer.status)
+            return try await recover(failure, from: offset, checksum, count: count, status: tusResponse.status)
         }
-        rejectedSince = nil
+        renewalsBeforeRejection = nil
         try checkPlausible(confirmed)
-        try await confirm(confirmed, expires: answer.expires)
+        try await confirm(confirmed, expires: tusResponse.expires)
         if declaration != nil { isLengthDeclared = true }
         mismatches = 0
-        contentHash = confirmed == offset + count ? hashOfAllContent(after: checksum, answer, of: offset..<offset + count) : nil
+        contentHash = confirmed == offset + count ? hashOfAllContent(after: checksum, tusResponse, of: offset..<offset + count) : nil
         // If the server kept fewer bytes than were sent, the loop requests the offset.
         let currentOffset = confirmed == offset + count ? confirmed : try await requestOffset()
         guard currentOffset > offset || count == 0 else {
@@ -266,21 +267,21 @@ struct PatchLoop {
             try await server.send(
                 .patch, to: url, headers: headers,
                 body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: expectsContinue,
-                trailer: checksum.trailer.map { RunningChecksum($0) }, rejectedSince: rejectedSince, observeInterim: observe,
-                pacing: { reporter.allowance(upTo: $0) },
+                trailer: checksum.trailer.map { RunningChecksum($0) }, renewalsBeforeRejection: renewalsBeforeRejection,
+                observeInterim: observe, pacing: { reporter.allowance(upTo: $0) },
                 progress: { accepted in
                     record.reportSent(offset + accepted, of: slot)
                     watch.update(accepted)
                     if accepted == count, mayTakeLong { reporter.reportWaiting() }
                 })
         }
-        let answer =
+        let tusResponse =
             if server.dialect.ietf == nil { try await send(nil) } else {
                 try await server.observingInterims(processInterims(upTo: offset + count), send: send)
             }
         watch.end()
         try await saving
-        return answer
+        return tusResponse
     }
 
     /// Saves a request to which a gateway responded instead of the server. The server may have bytes of the request that its offset does not

@@ -5,10 +5,10 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// The request that creates an upload with the IETF's protocol: with the whole content, or without any.
+/// The request that creates an upload with the IETF protocol, either with the whole content or without content.
 struct ResourceCreation {
-    /// The maximum size in bytes of small content. For small content, the transport saves before the request that the upload may be complete; for
-    /// larger content, it saves this only before the last byte (``CompletionGate``).
+    /// The maximum size in bytes of small content. For small content, the transport saves ``RemoteUpload/mayBeComplete`` before the request; for
+    /// larger content, only before the last byte (``CompletionGate``).
     private static let smallSize: Int64 = 1 << 20
 
     /// The result of a creation for which ``send(withContent:)`` throws no error.
@@ -68,15 +68,15 @@ struct ResourceCreation {
             $0.whole.dialect = server.dialect.storedName
             $0.whole.mayBeComplete = withContent && isSmall ? true : nil
         }
-        let answer: TUSResponse
+        let tusResponse: TUSResponse
         do {
-            answer = try await request(headers, withContent: withContent, count: count, isOpen: isSmall)
+            tusResponse = try await request(headers, withContent: withContent, count: count, isOpen: isSmall)
         } catch let error as CurlEngineError {
-            return try await settleInterruption(error, withContent: withContent, count: count)
+            return try await handleInterruption(error, withContent: withContent, count: count)
         }
-        record.reportSent(answer.response.sent.accepted, of: .whole)
+        record.reportSent(tusResponse.response.sent.accepted, of: .whole)
         await record.removeUnanswered(of: .whole)
-        return try await settle(answer, withContent: withContent, count: count)
+        return try await handleResponse(tusResponse, withContent: withContent, count: count)
     }
 
     private func request(_ headers: HTTPHeaders, withContent: Bool, count: Int64, isOpen: Bool) async throws -> TUSResponse {
@@ -91,9 +91,9 @@ struct ResourceCreation {
             gate.end()
         }
         let body: HTTPBody = count > 0 ? .file(file, offset: 0, length: count) : .bytes([])
-        let answer: TUSResponse
+        let tusResponse: TUSResponse
         do {
-            answer = try await server.observingInterims(process) { [server, url, record, reporter] observe in
+            tusResponse = try await server.observingInterims(process) { [server, url, record, reporter] observe in
                 try await server.send(
                     .create, to: url, headers: headers, body: body, expectsContinue: count > TUSServer.maximumSizeWithoutExpect,
                     observeInterim: observe, pacing: { gate.allowance(upTo: $0, by: reporter.allowance) },
@@ -114,7 +114,7 @@ struct ResourceCreation {
         gate.end()
         try await saving
         try await opening
-        return answer
+        return tusResponse
     }
 
     /// Saves the upload's URL and confirmed bytes as soon as the server reports them.
@@ -151,11 +151,11 @@ struct ResourceCreation {
     }
 
     /// Handles a request without a final response.
-    private func settleInterruption(_ error: CurlEngineError, withContent: Bool, count: Int64) async throws -> Result {
+    private func handleInterruption(_ error: CurlEngineError, withContent: Bool, count: Int64) async throws -> Result {
         record.reportSent(error.sent.accepted, of: .whole)
         let failure = server.client.transferError(error, at: url, isEndpoint: true)
         if error.isHTTP2Failure { server.profiles.learn(of: server.address) { $0.breaksInterimResponses = true } }
-        let mayBeComplete = withContent && !error.neverArrived && error.sent.read >= count
+        let mayBeComplete = withContent && !error.cannotHaveArrived && error.sent.read >= count
         if mayBeComplete, await record[.whole].url == nil {
             try await record.save { $0 = TUSCheckpoint() }
             throw TransferError(
@@ -178,22 +178,22 @@ struct ResourceCreation {
     }
 
     /// Handles the final response.
-    private func settle(_ answer: TUSResponse, withContent: Bool, count: Int64) async throws -> Result {
-        let location = answer.isComplete == true ? nil : answer.location
-        guard answer.isSuccess else { return try await settleFailure(answer, withContent: withContent) }
+    private func handleResponse(_ tusResponse: TUSResponse, withContent: Bool, count: Int64) async throws -> Result {
+        let location = tusResponse.isComplete == true ? nil : tusResponse.location
+        guard tusResponse.isSuccess else { return try await handleRejection(tusResponse, withContent: withContent) }
         let isAnnounced = await record[.whole].url != nil
-        if answer.isUnrelatedPage, !isAnnounced {
+        if tusResponse.isUnrelatedPage, !isAnnounced {
             try await record.save { $0 = TUSCheckpoint() }
-            throw answer.failure()
+            throw tusResponse.failure()
         }
         let usesOtherVersion = interims.withLock { $0.otherVersion != nil }
-        if isAnnounced || answer.isFromTUSServer && !usesOtherVersion { server.confirmDialect() }
+        if isAnnounced || tusResponse.isFromTUSServer && !usesOtherVersion { server.confirmDialect() }
         let hasInterims = interims.withLock { $0.location != nil || $0.offset != nil || $0.limits != nil || $0.otherVersion != nil }
         if !withContent { server.profiles.learn(of: server.address) { $0.sendsNoInterimResponses = !hasInterims } }
-        if withContent, isComplete(answer, count: count) {
-            try answer.checkSent(count, .permanent)
+        if withContent, isComplete(tusResponse, count: count) {
+            try tusResponse.checkSent(count, .permanent)
             await record.complete(count, of: .whole, url: nil)
-            return .complete(answer)
+            return .complete(tusResponse)
         }
         let known = await record[.whole].url
         if let location {
@@ -202,37 +202,37 @@ struct ResourceCreation {
         }
         guard let url = known ?? location?.absoluteString else {
             try await record.save { $0 = TUSCheckpoint() }
-            throw answer.failure()
+            throw tusResponse.failure()
         }
-        let offset = answer.offset ?? (withContent ? nil : 0)
+        let offset = tusResponse.offset ?? (withContent ? nil : 0)
         await record.setMayBeComplete(nil, of: .whole)
-        let sent = min(count, answer.response.sent.read)
+        let sent = min(count, tusResponse.response.sent.read)
         if let offset, offset > sent { throw server.implausibleOffset(offset, sent: sent) }
-        try await record.confirm(max(offset ?? 0, await record[.whole].confirmed ?? 0), of: .whole, expires: answer.expires, url: url)
+        try await record.confirm(max(offset ?? 0, await record[.whole].confirmed ?? 0), of: .whole, expires: tusResponse.expires, url: url)
         return .open(url: url, offset: offset)
     }
 
     /// Returns whether the resource to which the content was sent has processed the content.
-    private func isComplete(_ answer: TUSResponse, count: Int64) -> Bool {
-        if let isComplete = answer.isComplete { return isComplete }
+    private func isComplete(_ tusResponse: TUSResponse, count: Int64) -> Bool {
+        if let isComplete = tusResponse.isComplete { return isComplete }
         // The upload resource may have kept less than was sent.
-        return answer.offset.map { $0 >= count } ?? true
+        return tusResponse.offset.map { $0 >= count } ?? true
     }
 
     /// Handles a rejection.
-    private func settleFailure(_ answer: TUSResponse, withContent: Bool) async throws -> Result {
-        if withContent, answer.isComplete == true {
+    private func handleRejection(_ tusResponse: TUSResponse, withContent: Bool) async throws -> Result {
+        if withContent, tusResponse.isComplete == true {
             try await record.save { $0 = TUSCheckpoint() }
-            throw answer.rejectionOfWholeFile
+            throw tusResponse.rejectionOfWholeFile
         }
-        let isLost = answer.isFromGateway && withContent && answer.response.sent.read >= size ?? 0
+        let isLost = tusResponse.isFromGateway && withContent && tusResponse.response.sent.read >= size ?? 0
         if isLost, await record[.whole].url == nil {
             try await record.save { $0 = TUSCheckpoint() }
-            throw server.outcomeUnknown(cause: "\(answer.endpointResponse.method) returned \(answer.status)")
+            throw server.outcomeUnknown(cause: "\(tusResponse.endpointResponse.method) returned \(tusResponse.status)")
         }
         // A gateway, or a server of an old version, can respond with an error although the upload is complete.
-        let isUnclear = answer.status >= 500 && withContent
+        let isUnclear = tusResponse.status >= 500 && withContent
         try await record.save { $0.whole.mayBeComplete = isUnclear && $0.whole.url != nil ? true : nil }
-        return .rejected(answer)
+        return .rejected(tusResponse)
     }
 }

@@ -5,7 +5,7 @@
 /// request therefore sends half of the largest number of bytes by which the producer was ahead. Requests then follow each other steadily, and the
 /// producer waits no longer than the network requires.
 struct StreamWindow {
-    /// The minimum number of bytes per request, if as many are available.
+    /// The minimum number of bytes per request, if that many are available.
     private static let smallest: Int64 = 1 << 20
 
     /// The largest number of bytes by which the producer was ahead of the confirmed position.
@@ -13,7 +13,7 @@ struct StreamWindow {
     /// The confirmed position at the start of the last request.
     private var confirmed: Int64?
 
-    /// Returns how many bytes the next request sends, of the bytes that are available after a confirmed offset.
+    /// Returns how many of the available bytes after a confirmed offset the next request sends.
     mutating func byteCount(from offset: Int64, to end: Int64) -> Int64 {
         ahead = max(ahead, end - (confirmed ?? offset))
         confirmed = offset

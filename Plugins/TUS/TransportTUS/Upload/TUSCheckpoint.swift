@@ -25,19 +25,19 @@ struct RemoteUpload: Codable, Sendable {
     /// The number of unverified bytes that the server kept from interrupted requests. A server compares checksums only at the end of a request.
     var unverified: Int64?
 
-    /// The last `PATCH`, if the server may have bytes of it that its offset does not include: either the request was interrupted and the
-    /// server refused connections afterwards, or a gateway responded instead of the server.
+    /// The last `PATCH`, if the server may have bytes of this request that the server's offset does not include: either the request was
+    /// interrupted and the server refused connections afterwards, or a gateway responded instead of the server.
     var uncountedRequest: UnansweredRequest?
 
     /// The maximum number of uncounted bytes. The server may have stored such bytes before it failed, but its offset does not include them.
     var uncounted: Int64?
 
     /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock (`Upload-Expires` of tus, or the
-    /// lifetime in `Upload-Limit` of the IETF's protocol).
+    /// lifetime in `Upload-Limit` of the IETF protocol).
     var expires: Int?
 
-    /// The last `PATCH`, or creation with content (IETF), if it got no response. The next attempt uses it to detect proxies that buffer
-    /// requests until they are complete, and bytes that the server did not count.
+    /// The last `PATCH`, or creation with content (IETF), if the request got no response. The next attempt uses this information to
+    /// detect proxies that buffer requests until they are complete, and bytes that the server's offset does not include.
     var unanswered: UnansweredRequest?
 }
 
@@ -47,7 +47,7 @@ struct UnansweredRequest: Codable, Hashable, Sendable {
     var offset: Int64
     /// The minimum number of bytes that the network accepted.
     var accepted: Int64
-    /// Whether the process that sent the request observed how it ended; nil if that process cancelled the request or was killed.
+    /// Whether the process that sent the request observed how the request ended; nil if that process cancelled the request or was killed.
     var hasObservedEnd: Bool?
 
     /// The names in stored checkpoints, which must not change.
@@ -86,7 +86,7 @@ extension RemoteUpload {
 
 /// The data that a file's transfer needs to resume.
 struct TUSCheckpoint: Codable, Sendable {
-    /// The upload of the whole file; with segments, the final upload that concatenates them.
+    /// The upload of the whole file; with segments, the final upload, which the server concatenates from the segments.
     var whole = RemoteUpload()
 
     /// The uploads of the file's segments, in order; nil for a file without segments.
@@ -170,7 +170,7 @@ struct TUSCheckpoint: Codable, Sendable {
         ([whole] + (segments ?? [])).compactMap(\.expires).min()
     }
 
-    /// The number of bytes of the file that the server confirmed. With segments, they are not contiguous.
+    /// The number of bytes of the file that the server confirmed. With segments, these bytes are not contiguous.
     var confirmed: Int64 {
         segments.map { Self.sum($0, \.confirmed) } ?? whole.confirmed ?? 0
     }

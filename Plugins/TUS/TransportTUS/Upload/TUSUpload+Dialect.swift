@@ -1,7 +1,7 @@
 import HTTPSupport
 import TransferCore
 
-/// The choice between tus and the IETF's protocol.
+/// The choice between tus and the IETF protocol.
 extension TUSUpload {
     /// Chooses the protocol of the earlier attempts or, for a new upload, the one that the endpoint's options and the server's response select.
     mutating func chooseDialect() async throws {
@@ -31,7 +31,7 @@ extension TUSUpload {
     }
 
     /// Chooses the other protocol, if the server speaks it, and no upload exists. Queries the server again, because the cache may describe
-    /// server software that was since replaced.
+    /// server software that has since been replaced.
     ///
     /// - Parameter tus: The dialect of the transport: tus, except in tests.
     /// - Returns: Whether this method chose the other protocol.

@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Uploads with the IETF's protocol.
+/// Uploads with the IETF protocol.
 extension TUSUpload {
     /// Sends the file, or the rest of it. The bytes after a creation are sent as in tus, with `PATCH`.
     func transferToResource() async throws -> TransferReceipt {
@@ -24,7 +24,7 @@ extension TUSUpload {
                 .sha256, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)
             : nil
         let range = growth == nil ? 0..<size : 0..<Int64.max
-        var answer: TUSResponse?
+        var tusResponse: TUSResponse?
         var patchLoop: PatchLoop?
         if let url = known.url {
             if known.isGiven == true { _ = try await checkThatGivenUploadIsEmpty(await record.checkpoint, length: length) }
@@ -33,7 +33,7 @@ extension TUSUpload {
             try await patchLoop?.resume()
         } else {
             switch try await create(digest) {
-            case .complete(let final): answer = final
+            case .complete(let final): tusResponse = final
             case .open(let url, let offset, let limits):
                 patchLoop = loop(range, to: url, digest)
                 patchLoop?.chunks.limits = limits
@@ -42,21 +42,21 @@ extension TUSUpload {
         }
         if let patchLoop {
             receipt.bytes = patchLoop.length ?? size
-            answer = patchLoop.resource.finalAnswer
-            if patchLoop.resource.wasClosedBefore {
+            tusResponse = patchLoop.resource.finalResponse
+            if patchLoop.resource.wasCompleteBefore {
                 receipt.warnings.append(
                     "The server \(server.origin) has the whole file, but its response to the last request was lost, so it is unknown how the server "
                         + "processed the file.")
             }
         }
         if let digest = digest ?? patchLoop?.contentHash?.checksum {
-            receipt.checksum = try await compare(digest, answer)
+            receipt.checksum = try await compare(digest, tusResponse)
         } else if verifies {
             receipt.warnings.append(
                 "This upload is unverified: the stream was interrupted, so the checksum of all its content is unknown. Each request had the checksum "
                     + "of its content.")
         }
-        receipt.remoteURL = answer?.location?.absoluteString
+        receipt.remoteURL = tusResponse?.location?.absoluteString
         return receipt
     }
 
@@ -80,7 +80,7 @@ extension TUSUpload {
     private func create(_ digest: Checksum?) async throws -> Creation {
         var server = server
         var limits = server.profiles.dialect(of: server.address)?.limits ?? UploadLimits()
-        var withContent = sendsContentAtOnce
+        var withContent = creationContainsContent
         var untried = Dialect.ietfVersions
         while true {
             untried.removeAll { $0.version == server.dialect.version }
@@ -106,14 +106,14 @@ extension TUSUpload {
             }
             limits.update(with: creation.limits)
             switch result {
-            case .complete(let answer): return .complete(answer)
+            case .complete(let tusResponse): return .complete(tusResponse)
             case .open(let url, let offset):
                 return .open(url: url, offset: offset, limits)
-            case .rejected(let answer):
-                limits.update(with: answer.limits)
-                if [400, 412].contains(answer.status), let other = otherVersion(after: answer, of: server, among: untried) {
+            case .rejected(let tusResponse):
+                limits.update(with: tusResponse.limits)
+                if [400, 412].contains(tusResponse.status), let other = otherVersion(after: tusResponse, of: server, among: untried) {
                     server.dialect = other
-                } else if answer.status == 413, withContent {
+                } else if tusResponse.status == 413, withContent {
                     // The server may have announced an upload for this request. The next request creates another one.
                     if await !record.checkpoint.ownURLs.isEmpty {
                         _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
@@ -122,7 +122,7 @@ extension TUSUpload {
                     withContent = false
                     if limits.maximumAppendSize == nil { _ = chunks(.none).shrink(below: size) }
                 } else {
-                    throw failure(answer, of: server)
+                    throw failure(tusResponse, of: server)
                 }
             }
         }
@@ -130,23 +130,23 @@ extension TUSUpload {
 
     /// Returns the next version to try after a rejection: the one that the server names, or a lower one. If the server has already
     /// accepted the current version, 400 rejects the file, and 412 shows that the server was updated.
-    private func otherVersion(after answer: TUSResponse, of server: TUSServer, among untried: [Dialect]) -> Dialect? {
-        if let named = answer.namedVersion(among: untried) { return named }
-        if server.isDialectConfirmed { return answer.status == 412 ? untried.first : nil }
+    private func otherVersion(after tusResponse: TUSResponse, of server: TUSServer, among untried: [Dialect]) -> Dialect? {
+        if let named = tusResponse.namedVersion(among: untried) { return named }
+        if server.isDialectConfirmed { return tusResponse.status == 412 ? untried.first : nil }
         return server.dialect.lowerVersions.first { lower in untried.contains { $0.version == lower.version } }
     }
 
     /// The error for a rejected creation.
-    private func failure(_ answer: TUSResponse, of server: TUSServer) -> TransferError {
-        let wasLast = [400, 412].contains(answer.status) && !server.isDialectConfirmed
-        return wasLast ? server.rejectedVersions(answer) : server.changeToTUS(answer) ?? answer.failure()
+    private func failure(_ tusResponse: TUSResponse, of server: TUSServer) -> TransferError {
+        let wasLast = [400, 412].contains(tusResponse.status) && !server.isDialectConfirmed
+        return wasLast ? server.rejectedVersions(tusResponse) : server.changeToTUS(tusResponse) ?? tusResponse.failure()
     }
 
-    /// Whether the creation contains the whole content. After an interrupted attempt that learned of no upload, the creation contains no
+    /// Whether the creation contains the whole content. After an interrupted attempt without an announced upload, the creation contains no
     /// content, because interim responses may not arrive, and some proxies end requests with interim responses.
-    private var sendsContentAtOnce: Bool {
+    private var creationContainsContent: Bool {
         guard !isRepeated, options.creation == .automatic, file.source.growth == nil else { return false }
-        // If the server speaks another version, its interim response does not count, and a lost connection would leave the outcome unknown.
+        // If the server speaks another version, its interim response is ignored, and a lost connection would leave the outcome unknown.
         if let known = server.profiles.dialect(of: server.address), !known.isConfirmed { return false }
         let quirks = server.profiles.quirks(of: server.address)
         if server.profiles.dialect(of: server.address)?.isBehindNginx == true, !quirks.sendsNoInterimResponses { return false }
@@ -170,8 +170,8 @@ extension TUSUpload {
     ///
     /// - Returns: The checksum.
     /// - Throws: A ``TransferError`` if the checksums differ, or if the server reports none.
-    private func compare(_ digest: Checksum, _ answer: TUSResponse?) async throws -> String {
-        var reported = answer?.reportedDigest
+    private func compare(_ digest: Checksum, _ tusResponse: TUSResponse?) async throws -> String {
+        var reported = tusResponse?.reportedDigest
         if reported == nil, let url = await record[.whole].url { reported = try await server.reportedDigest(of: url) }
         guard let reported, reported.algorithm == digest.algorithm else {
             throw TransferError(

@@ -51,9 +51,9 @@ extension TUSUpload {
         try await record.save()
         var length = Self.length(growth)
         if length == nil, features.offers(.creationDeferLength), let header = server.dialect.deferredLengthHeader {
-            let answer = try await server.requestCreation(metadata, headers: [header: "1"])
+            let tusResponse = try await server.requestCreation(metadata, headers: [header: "1"])
             // The server may announce the extension and still reject the request.
-            if answer.status != 400 { return (try await created(answer), false) }
+            if tusResponse.status != 400 { return (try await created(tusResponse), false) }
         }
         if length == nil {
             try await growth.waitUntilComplete()
@@ -62,14 +62,14 @@ extension TUSUpload {
         }
         guard let length else { throw CancellationError() }
         try server.checkSize(length, atMost: features.maximumSize)
-        let answer = try await server.requestCreation(metadata, headers: [server.dialect.lengthHeader: "\(length)"])
-        return (try await created(answer), true)
+        let tusResponse = try await server.requestCreation(metadata, headers: [server.dialect.lengthHeader: "\(length)"])
+        return (try await created(tusResponse), true)
     }
 
     /// Saves and returns the URL of a created upload.
-    private func created(_ answer: TUSResponse) async throws -> String {
-        let url = try await server.created(answer)
-        try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
+    private func created(_ tusResponse: TUSResponse) async throws -> String {
+        let url = try await server.created(tusResponse)
+        try await record.confirm(0, of: .whole, expires: tusResponse.expires, url: url)
         return url
     }
 

@@ -35,7 +35,7 @@ struct TUSUpload {
         let checkpoint = attempt.checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint(given: options.uploadURL)
         // Restores the chunk limit that an earlier process found.
         if let limit = checkpoint.chunkLimit {
-            server.profiles.learn(of: server.address) { $0.limitChunks(to: max(ChunkPlan.floor, limit)) }
+            server.profiles.learn(of: server.address) { $0.limitChunks(to: max(ChunkPlan.minimumReducedSize, limit)) }
         }
         let (profiles, address) = (server.profiles, server.address)
         record = TUSUploadRecord(checkpoint, reporter: reporter) { profiles.quirks(of: address).chunkLimit }
@@ -67,8 +67,8 @@ struct TUSUpload {
             }
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // The server has part of one version of the file, or a mix of two versions. If the server asks to back off instead of removing the
-            // upload, the error contains the delay.
+            // The server has part of one version of the file, or a mix of two versions. If the server asks the client to back off instead of
+            // removing the upload, the error contains the delay.
             var failure = error
             failure.retryAfter = await server.removeIfAllowed(record.checkpoint.ownURLs)?.retryAfter ?? error.retryAfter
             throw failure
@@ -212,21 +212,21 @@ struct TUSUpload {
         var wasTooLarge = false
         // The protocol does not define checksums in a creation.
         if check == .none, createsWithContent(features) {
-            let answer = try await server.requestCreation(metadata, headers: headers, with: file, reporter: reporter)
+            let tusResponse = try await server.requestCreation(metadata, headers: headers, with: file, reporter: reporter)
             // A proxy may reject content in a creation although the server accepts the file.
-            if answer.status == 415 { server.profiles.learn(of: server.address) { $0.refusesContentInCreation = true } }
-            wasTooLarge = answer.status == 413
+            if tusResponse.status == 415 { server.profiles.learn(of: server.address) { $0.refusesContentInCreation = true } }
+            wasTooLarge = tusResponse.status == 413
             // A 400 may mean that the content was truncated on the way. A request without content shows whether the server rejects the file itself.
-            if ![400, 413, 415].contains(answer.status) {
-                let url = try await server.created(answer)
-                return (url, try await accepted(answer, by: url))
+            if ![400, 413, 415].contains(tusResponse.status) {
+                let url = try await server.created(tusResponse)
+                return (url, try await accepted(tusResponse, by: url))
             }
         }
-        let answer = try await server.requestCreation(metadata, headers: headers, reporter: reporter)
-        let url = try await server.created(answer)
+        let tusResponse = try await server.requestCreation(metadata, headers: headers, reporter: reporter)
+        let url = try await server.created(tusResponse)
         // The server accepts the file, so only the request was too large.
         if wasTooLarge { _ = chunks(check).shrink(below: size) }
-        try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
+        try await record.confirm(0, of: .whole, expires: tusResponse.expires, url: url)
         return (url, 0)
     }
 
@@ -243,13 +243,13 @@ struct TUSUpload {
     }
 
     /// Returns how many bytes the server has of the content that was sent with a creation.
-    private func accepted(_ answer: TUSResponse, by url: String) async throws -> Int64 {
-        let sent = answer.response.sent
+    private func accepted(_ tusResponse: TUSResponse, by url: String) async throws -> Int64 {
+        let sent = tusResponse.response.sent
         record.reportSent(sent.accepted, of: .whole)
-        var offset = answer.offset ?? 0
+        var offset = tusResponse.offset ?? 0
         if offset != size {
             // The response has no offset, or the server kept only part of the content.
-            try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
+            try await record.confirm(0, of: .whole, expires: tusResponse.expires, url: url)
             offset = try await server.offset(of: url, length: size).offset
         }
         guard offset <= sent.read else {
@@ -261,7 +261,7 @@ struct TUSUpload {
         if offset == size {
             await record.complete(size, of: .whole, url: url)
         } else {
-            try await record.confirm(offset, of: .whole, expires: answer.expires, url: url)
+            try await record.confirm(offset, of: .whole, expires: tusResponse.expires, url: url)
         }
         return offset
     }

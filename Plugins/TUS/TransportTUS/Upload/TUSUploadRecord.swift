@@ -14,7 +14,7 @@ actor TUSUploadRecord {
     }
 
     /// The progress of one upload, in bytes from its start.
-    private struct Position {
+    private struct SlotProgress {
         var sent: Int64 = 0
         var confirmed: Int64 = 0
         /// The position of the current request. It is lower than `sent` while the request sends bytes again.
@@ -27,7 +27,7 @@ actor TUSUploadRecord {
     private let chunkLimit: @Sendable () -> Int64?
     /// The maximum number of bytes to report as confirmed. Further bytes are not verified yet.
     private let verified: Locked<Int64>
-    private let positions: Locked<[Slot: Position]>
+    private let progressBySlot: Locked<[Slot: SlotProgress]>
 
     /// The number of the last change of the checkpoint, from 1.
     private var lastChange = 0
@@ -43,9 +43,9 @@ actor TUSUploadRecord {
         verified = Locked(.max)
         // The total must include the confirmed bytes of all segments, even before each of them makes progress.
         let segments = (checkpoint.segments ?? []).enumerated().map { number, segment in
-            (Slot.segment(number), Position(sent: segment.confirmed ?? 0, confirmed: segment.confirmed ?? 0))
+            (Slot.segment(number), SlotProgress(sent: segment.confirmed ?? 0, confirmed: segment.confirmed ?? 0))
         }
-        positions = Locked(Dictionary(uniqueKeysWithValues: segments))
+        progressBySlot = Locked(Dictionary(uniqueKeysWithValues: segments))
     }
 
     subscript(slot: Slot) -> RemoteUpload { checkpoint[slot] }
@@ -120,14 +120,14 @@ actor TUSUploadRecord {
         reporter.report(sent: size, confirmed: min(size - 1, start + Int64(Double(size - start) * share)))
     }
 
-    /// Reports that the attempt waits for the server to process a request.
+    /// Reports that the attempt is waiting for the server to process a request.
     nonisolated func reportWaiting() { reporter.reportWaiting() }
 
     /// Reports the position up to which the network accepted bytes. Also called on the HTTP client's thread.
     nonisolated func reportSent(_ position: Int64, of slot: Slot) {
-        let isRepeated = positions.withLock { positions in
-            let known = positions[slot] ?? Position()
-            positions[slot, default: known].current = position
+        let isRepeated = progressBySlot.withLock { progressBySlot in
+            let known = progressBySlot[slot] ?? SlotProgress()
+            progressBySlot[slot, default: known].current = position
             return position != known.current && position <= known.sent
         }
         // Repeated bytes count as activity, but not as progress.
@@ -168,17 +168,17 @@ actor TUSUploadRecord {
     func setMayBeComplete(_ value: Bool?, of slot: Slot) { checkpoint[slot].mayBeComplete = value }
 
     /// Saves a request that this process ended before its response. The server may fail at the same moment, and only its next response shows whether
-    /// it kept any of the request.
+    /// the server kept any bytes of the request.
     func saveAbandoned(_ request: UnansweredRequest, of slot: Slot) async throws {
         guard request.accepted > 0 else { return }
         try await save { $0[slot].unanswered = request }
     }
 
     /// Changes the progress of one upload, and reports the progress of all uploads together.
-    private nonisolated func report(_ slot: Slot, _ change: (inout Position) -> Void) {
-        let total = positions.withLock { positions in
-            change(&positions[slot, default: Position()])
-            return positions.values.reduce(into: Position()) {
+    private nonisolated func report(_ slot: Slot, _ change: (inout SlotProgress) -> Void) {
+        let total = progressBySlot.withLock { progressBySlot in
+            change(&progressBySlot[slot, default: SlotProgress()])
+            return progressBySlot.values.reduce(into: SlotProgress()) {
                 $0.sent += $1.sent
                 $0.confirmed += $1.confirmed
             }

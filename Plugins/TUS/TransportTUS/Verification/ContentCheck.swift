@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransportSupport
 
-/// The method of verifying that the server has the sent content.
+/// A method of verifying that the server received the content.
 enum ContentCheck: Hashable, Sendable {
     /// The transport checks only the server's offset.
     case none
@@ -13,11 +13,11 @@ enum ContentCheck: Hashable, Sendable {
     /// The transport reads the whole file back from the server and compares it.
     case readingBack
 
-    /// The default maximum size, in bytes, of a request with the checksum in a header. Its content is read twice, the second time from the page
-    /// cache.
-    static let chunkSize: Int64 = 8 << 20
+    /// The default maximum size, in bytes, of a request with the checksum in a header. The content of such a request is read twice. With this
+    /// size, the second read is from the page cache.
+    static let defaultChunkSize: Int64 = 8 << 20
 
-    /// Selects the check for a session's verification on a server.
+    /// Selects the check that implements a session's verification at a server.
     ///
     /// - Parameter canSendTrailers: Whether the transport can send trailers to the server, which it does only over HTTP/1.1.
     init(_ verification: Verification, _ features: TUSFeatures, canSendTrailers: Bool) {
@@ -36,8 +36,8 @@ enum ContentCheck: Hashable, Sendable {
         }
     }
 
-    /// Whether the server compares the checksum of each request.
-    var comparesRequests: Bool {
+    /// Whether the server verifies a checksum of each request's content.
+    var verifiesEachRequest: Bool {
         switch self {
         case .eachRequest, .trailer: true
         case .none, .readingBack: false
@@ -51,12 +51,12 @@ enum ContentCheck: Hashable, Sendable {
 
     /// The default for the maximum number of bytes of one request; nil for no limit.
     var chunkSize: Int64? {
-        if case .eachRequest = self { Self.chunkSize } else { nil }
+        if case .eachRequest = self { Self.defaultChunkSize } else { nil }
     }
 }
 
 extension ChecksumAlgorithm {
-    /// Returns the best supported algorithm of a server (tus 1.0.0, "Checksum"); nil if none is supported.
+    /// Returns the best of a server's algorithms that this client supports (tus 1.0.0, "Checksum"); nil if it supports none of them.
     static func best(of names: [String]) -> ChecksumAlgorithm? {
         let names = Set(names.map { $0.lowercased() })
         return [.sha256, .sha1, .md5].first { names.contains($0.rawValue) }

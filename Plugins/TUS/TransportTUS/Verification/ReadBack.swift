@@ -21,11 +21,11 @@ struct ReadBack {
         record.limitConfirmed(to: size - min(size, Self.unconfirmedBytes))
     }
 
-    /// Checks, before any byte is sent, that the server offers uploads for download.
+    /// Checks, before any byte is sent, that the server allows the download of uploads.
     ///
     /// - Parameters:
-    ///   - url: The empty upload.
-    ///   - metadata: The metadata of an empty upload that is created only for this check.
+    ///   - url: The URL of the upload, which has no content yet.
+    ///   - metadata: The metadata for a temporary upload of length 0, created only for this check.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server offers no downloads. The upload is then
     ///   removed, if the server allows that.
     func probe(_ url: String, metadata: UploadMetadata) async throws {
@@ -39,7 +39,7 @@ struct ReadBack {
         throw failure
     }
 
-    /// Checks, with an upload that the app supplied, that the server offers uploads for download. Does not change or create uploads.
+    /// Checks, with an upload that the app supplied, that the server allows the download of uploads. Does not change or create uploads.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server offers no downloads.
     func probe(given url: String) async throws {
@@ -50,7 +50,8 @@ struct ReadBack {
     private func unverifiable(_ status: Int) -> TransferError {
         TransferError(
             .unsupported, .unsupported,
-            "The server \(server.origin) does not compare checksums and does not offer uploads for download, so uploads can't be verified.",
+            "The server \(server.origin) does not compare checksums and does not allow the download of "
+                + "uploads, so uploads can't be verified. Use --verify size.",
             cause: "GET returned \(status)")
     }
 
@@ -67,10 +68,10 @@ struct ReadBack {
     ///
     /// - Throws: The error for a temporary failure, which does not show whether downloads are supported.
     private func status(of url: String) async throws -> Int {
-        let answer = try await server.ask(.get) { try await server.send(.get, to: url) }
-        let isTemporary = [408, 423, 429].contains(answer.status) || (answer.status >= 500 && answer.status != 501)
-        guard !isTemporary else { throw try await server.refused(answer) }
-        return answer.status
+        let tusResponse = try await server.convertingErrors(.get) { try await server.send(.get, to: url) }
+        let isTemporary = [408, 423, 429].contains(tusResponse.status) || (tusResponse.status >= 500 && tusResponse.status != 501)
+        guard !isTemporary else { throw try await server.refused(tusResponse) }
+        return tusResponse.status
     }
 
     /// Reads the whole file back and compares it with the local file.
@@ -81,9 +82,9 @@ struct ReadBack {
     func compare(_ url: String) async throws -> String {
         let (size, record) = (size, record)
         let sink = HashingSink(upTo: size)
-        let answer: TUSResponse
+        let tusResponse: TUSResponse
         do {
-            answer = try await server.ask(.get) {
+            tusResponse = try await server.convertingErrors(.get) {
                 try await server.send(
                     .get, to: url, sink: sink,
                     progress: { record.confirmWhileReadingBack($0, of: size, from: size - min(size, Self.unconfirmedBytes)) })
@@ -91,7 +92,7 @@ struct ReadBack {
         } catch is HashingSink.ExceedsLimit {
             throw try await mismatch()
         }
-        guard answer.status == 200 else { throw try await server.refused(answer) }
+        guard tusResponse.status == 200 else { throw try await server.refused(tusResponse) }
         let local = try await threads.checksum(
             .sha256, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)
         let remote = sink.result

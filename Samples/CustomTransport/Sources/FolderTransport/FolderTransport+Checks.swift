@@ -7,7 +7,7 @@ extension FolderTransport {
     /// Checks an endpoint when an account is saved.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { _ = try Self.folder(of: endpoint) }
 
-    /// Checks a session's options when it is enqueued.
+    /// Checks a session's options when the session is enqueued.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options)
     }

@@ -4,7 +4,7 @@ import TransferCore
 import TransportSupport
 
 extension FolderTransport {
-    /// Copies the rest of a file in blocks, from the end of the part file.
+    /// Copies a file in blocks, starting after the bytes that the part file already has.
     ///
     /// - Parameter checkpoint: Creates a checkpoint that covers the given number of bytes.
     func copy(

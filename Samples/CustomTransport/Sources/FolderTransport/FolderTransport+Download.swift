@@ -15,7 +15,7 @@ extension FolderTransport {
                 // Resume only if the file has not changed since the part file was copied from it.
                 let earlier = try JSONDecoder().decode(SourceIdentity.self, from: checkpoint.data)
                 guard identity.difference(from: earlier) == nil else {
-                    throw TransferError(.resumeLost, .uploadGone, "\(path) changed since a part of it was received. The download restarts.")
+                    throw TransferError(.resumeLost, .uploadGone, "\(path) changed since part of it was received. The download restarts.")
                 }
             }
             reporter.report(total: size)
@@ -30,7 +30,7 @@ extension FolderTransport {
             if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
             return receipt
         } catch let error as TransferError where error.failureClass == .sourceLost {
-            // The classes `sourceLost` and `sourceChanged` are for files of the app, but this file belongs to the endpoint.
+            // The classes `sourceLost` and `sourceChanged` describe the app's own files, but this file is on the endpoint.
             throw TransferError(.permanent, .noSuchRemoteFile, error.message, cause: error.cause)
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             throw TransferError(.resumeLost, .uploadGone, error.message, cause: error.cause)

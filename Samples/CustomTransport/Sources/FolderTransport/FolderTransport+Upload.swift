@@ -26,12 +26,12 @@ extension FolderTransport {
         let name = attempt.remotePath
         // The part file's name contains the transfer's ID, so a late call of `discard` never removes the part file of a restarted upload. If another
         // queue has worked on the transfer (in a fleet), `partID` differs from this ID, so that two queues never write into the same part file.
-        let part = Array(name.bytes.dropLast(name.lastComponent.count)) + Array(".tq-\(attempt.partID).part".utf8)
+        let partName = Array(name.bytes.dropLast(name.lastComponent.count)) + Array(".tq-\(attempt.partID).part".utf8)
         var stored =
             try attempt.checkpoint.map { try JSONDecoder().decode(UploadCheckpoint.self, from: $0.data) }
-            ?? UploadCheckpoint(part: part)
-        // Another queue that began this part file may still write into it.
-        if attempt.partID != attempt.transferID, stored.part != part, (attempt.checkpoint?.confirmed ?? 0) < size {
+            ?? UploadCheckpoint(part: partName)
+        // The other queue, which created this part file, may still be writing to the part file.
+        if attempt.partID != attempt.transferID, stored.part != partName, (attempt.checkpoint?.confirmed ?? 0) < size {
             throw TransferError(
                 .resumeLost, .uploadGone, "The upload of \(name) restarts, because another queue may still write into its part file.")
         }
@@ -68,11 +68,11 @@ extension FolderTransport {
         }
     }
 
-    private func remove(_ part: FilePath) async throws {
+    private func remove(_ partFile: FilePath) async throws {
         try await threads.run {
-            let code = unsafe part.withPlatformString { unsafe unlink($0) == 0 ? 0 : errno }
+            let code = unsafe partFile.withPlatformString { unsafe unlink($0) == 0 ? 0 : errno }
             guard code != 0, code != ENOENT else { return }
-            throw TransferError(.transient, .notWritable, "Cannot remove \(part).", cause: Errno(rawValue: code).description)
+            throw TransferError(.transient, .notWritable, "Cannot remove \(partFile).", cause: Errno(rawValue: code).description)
         }
     }
 }

@@ -5,7 +5,7 @@ import TransportSupport
 
 /// Copies files to and from a local folder, such as one on an attached drive: `folder://localhost/media/archive/`.
 ///
-/// An upload first goes to a part file in the folder of the final file. The part file gets the final name when all bytes are synced. The
+/// An upload first goes to a part file in the folder of the final file. The part file gets the final name once all bytes are synced to the disk. The
 /// transport does not follow links below the endpoint's folder.
 public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, SessionValidating, FileNaming {
     /// The ID `folder`.
@@ -40,8 +40,8 @@ public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, 
     /// Does nothing: there are no connections.
     public func shutdown() async {}
 
-    /// Opens an endpoint's folder. If its drive is not attached, the endpoint is unreachable, and the queue tries the account's next
-    /// endpoint.
+    /// Checks that an endpoint's folder can be opened, and returns the folder's path. If the drive is not attached, the endpoint is unreachable,
+    /// and the queue tries the account's next endpoint.
     func open(_ endpoint: Endpoint) async throws -> FilePath {
         let folder = try Self.folder(of: endpoint)
         return try await threads.run {

@@ -71,7 +71,7 @@ final class FolderProgram: Sendable {
         return folder
     }
 
-    /// Runs a command until it exits. The returned text contains its results and diagnostics.
+    /// Runs a command until it exits. The returned text contains standard output and standard error.
     func run(_ arguments: String...) async throws -> (status: Int32, text: String) {
         let output = base.appending(path: "output-\(UUID().uuidString)")
         try Data().write(to: output)

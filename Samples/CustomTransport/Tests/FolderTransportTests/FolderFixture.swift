@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// A fixture for the folder transport, with a drive that can be unplugged.
+/// A fixture for the folder transport, with a simulated drive that can be unplugged.
 final class FolderFixture: DownloadingFixture {
     struct NoCredentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
@@ -20,7 +20,7 @@ final class FolderFixture: DownloadingFixture {
     /// The endpoint's folder.
     let archive: URL
     private let base: URL
-    private let drive = PulledDrive()
+    private let drive = UnpluggedDrive()
 
     init() throws {
         base = FileManager.default.temporaryDirectory.appending(path: "folder-transport-\(UUID().uuidString)")
@@ -39,7 +39,7 @@ final class FolderFixture: DownloadingFixture {
     }
 
     func storedContent(of path: RemotePath) async throws -> Data? {
-        try content(path.bytes) ?? content(part(of: path))
+        try content(path.bytes) ?? content(partName(of: path))
     }
 
     func isComplete(_ path: RemotePath) async throws -> Bool {
@@ -47,7 +47,7 @@ final class FolderFixture: DownloadingFixture {
     }
 
     func cut(afterBytes bytes: Int64) async throws {
-        drive.pull(after: Int(bytes))
+        drive.unplug(after: Int(bytes))
     }
 
     func provide(_ content: Data, as path: RemotePath) async throws {
@@ -55,7 +55,7 @@ final class FolderFixture: DownloadingFixture {
     }
 
     /// The name of an upload's part file. The name contains the transfer's ID, which the conformance suite derives from the file's name.
-    private func part(of path: RemotePath) throws -> [UInt8] {
+    private func partName(of path: RemotePath) throws -> [UInt8] {
         let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
         return Array(".tq-\(transferID).part".utf8)
     }

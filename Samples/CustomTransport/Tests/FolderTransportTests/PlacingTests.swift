@@ -102,7 +102,7 @@ import TransferCore
         }
     }
 
-    /// The other queue may still have its part file open, for example a suspended member of a fleet.
+    /// The other queue, for example a suspended member of a fleet, may still have its part file open.
     @Test func uploadNeverContinuesPartFileOfOtherQueue() async throws {
         let saved = SavedCheckpoints()
         try await fixture.cut(afterBytes: 50_000)
@@ -112,7 +112,7 @@ import TransferCore
         #expect(try Data(contentsOf: fixture.archive.appending(path: ".tq-1-0-1.part")).prefix(50_000) == content.prefix(50_000))
         try await upload(partID: "1-0-1-3")
         #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
-        // The transport leaves the other queue's part file, because a queue removes this file later.
+        // The transport leaves the other queue's part file in the folder, because a queue removes this file later.
         #expect(try names == [".tq-1-0-1.part", "reel.mov"])
     }
 

@@ -47,7 +47,7 @@ struct Reprioritizer {
                 default: print("This is not a command: \(line)")
                 }
             } catch let error as QueueError {
-                // For example, the session has completed before the command.
+                // For example, the session completed before the command.
                 print(error.message)
             }
         }

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// The model of a list view of uploads: a row for each session, in the order of the queue. The queue's delegate calls keep it up to date.
+/// The model for a list view of uploads: a row for each session, in the order of the queue. The queue's delegate calls keep it up to date.
 @MainActor
 public final class UploadList: TransferQueueDelegate {
     /// The rows. To act on a row, pass its ID: its index can change at any time.
@@ -54,9 +54,9 @@ public final class UploadList: TransferQueueDelegate {
     }
 }
 
-/// The operations of the user. Each operation saves a step that undoes it.
+/// The user's operations. Each operation saves a step that undoes the operation.
 extension UploadList {
-    /// Runs a session now. If another session occupies the slot, that session is interrupted, and resumes later.
+    /// Runs a session now. If no slot is free, the queue interrupts another session, which resumes later.
     public func runNow(_ id: SessionID) async throws {
         let wasHeld = try await queue.status(of: id).state == .held
         try await queue.run(id)
@@ -82,7 +82,7 @@ extension UploadList {
         }
     }
 
-    /// Cancels a session. It stays in the list, and keeps its index and the bytes that the server already has.
+    /// Cancels a session. The session stays in the list, and keeps its index and the bytes that the server already has.
     public func cancel(_ id: SessionID) async throws {
         try await queue.cancel(id)
         undoSteps.append { [queue] in try await queue.retry(id) }
@@ -91,8 +91,8 @@ extension UploadList {
     /// Whether ``undo()`` has an effect.
     public var canUndo: Bool { !undoSteps.isEmpty }
 
-    /// Undoes the last operation. Throws ``QueueError`` with the code `invalidTransition` if it is too late, for example because the session has
-    /// completed.
+    /// Undoes the last operation. Throws ``QueueError`` with the code `invalidTransition` if the operation can no longer be undone, for example
+    /// because the session has completed.
     public func undo() async throws {
         try await undoSteps.popLast()?()
     }

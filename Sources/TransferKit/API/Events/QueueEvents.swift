@@ -1,4 +1,5 @@
-/// The events of a queue for one consumer. The sequence begins with the first event after its creation, or after a given earlier event.
+/// The events of a queue for one consumer. The sequence begins with the first event after the creation of the sequence, or after a given earlier
+/// event.
 ///
 /// The sequence buffers up to 4,096 events. An event that names many sessions counts as one event, plus one for every 256 sessions. If the
 /// buffer is full, a ``QueueEvent/Kind/gap(from:to:)`` event replaces the missed events. A sequence made with

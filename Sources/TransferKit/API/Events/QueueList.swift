@@ -32,11 +32,11 @@ public struct QueueOrder: Hashable, Sendable, Codable {
 public struct QueueList: Sendable, Hashable {
     /// A change of the list.
     public enum Change: Sendable, Hashable {
-        /// Sessions were inserted. The value has their indices after the change.
+        /// Sessions were inserted. The value contains the sessions' indices after the change.
         case inserted(Range<Int>)
-        /// Sessions were removed. The value has their indices before the change, in ascending order.
+        /// Sessions were removed. The value contains the sessions' indices before the change, in ascending order.
         case removed([Int])
-        /// A session was moved. The values are its indices before and after the change.
+        /// A session was moved. The values are the session's indices before and after the change.
         case moved(from: Int, to: Int)
         /// Events are missing, so the list no longer follows the queue. Create a new list from ``TransferQueue/order()``.
         case outdated
@@ -45,7 +45,7 @@ public struct QueueList: Sendable, Hashable {
     /// The sessions and the revision of the list.
     public private(set) var order: QueueOrder
     /// The revision of the change whose events are being applied. Nil between changes, and during a change that the list already includes.
-    private var changing: UInt64?
+    private var revisionInProgress: UInt64?
 
     /// Creates a list from a snapshot.
     public init(_ order: QueueOrder) {
@@ -61,15 +61,15 @@ public struct QueueList: Sendable, Hashable {
         switch event {
         case .gap: return .outdated
         case .willChangeQueue(let revision):
-            changing = revision > order.revision ? revision : nil
+            revisionInProgress = revision > order.revision ? revision : nil
             return revision > order.revision + 1 ? .outdated : nil
         case .didChangeQueue:
-            changing = nil
+            revisionInProgress = nil
             return nil
         default: break
         }
-        guard let changing, changing == order.revision + 1, let change = change(event) else { return nil }
-        order.revision = changing
+        guard let revisionInProgress, revisionInProgress == order.revision + 1, let change = change(event) else { return nil }
+        order.revision = revisionInProgress
         return change
     }
 

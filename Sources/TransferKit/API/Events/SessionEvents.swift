@@ -2,10 +2,9 @@ public import TransferCore
 
 /// An element of the sequence ``TransferSession/events``.
 public enum SessionEvent: Hashable, Sendable {
-    /// The current state of the session. The first element, and also the first element after missed events, unless the session no longer
-    /// exists.
+    /// The session's current state: the first element, and the first element after missed events. Omitted if the session no longer exists.
     case snapshot(SessionStatus)
-    /// An event of the session. If the queue's event names several sessions, this event names only the session of the sequence.
+    /// An event of the session. If the queue's event names several sessions, this event names only this session.
     case event(QueueEvent)
     /// The session has ended. No element follows.
     case ended(SessionEnd)
@@ -23,7 +22,7 @@ public enum SessionEnd: Hashable, Sendable {
     case removed
 }
 
-/// The events of one session for one consumer: the current state first, then its events, and its end last.
+/// The events of one session for one consumer: the session's current state first, then the session's events, and finally how the session ended.
 ///
 /// If a session is retried after its end, get a new sequence. If the queue shuts down or the iterating task is cancelled, the sequence ends
 /// without ``SessionEvent/ended(_:)``. A slow consumer that misses events gets the session's current state instead.
@@ -79,7 +78,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
             await next()
         }
 
-        /// Reads the session's current state. Returns nil if the store can't be read now, or the session was removed.
+        /// Reads the session's current state. Returns nil if the database can't be read now, or the session was removed.
         private mutating func snapshot() async -> SessionStatus? {
             do {
                 let status = try await queue.status(of: id)

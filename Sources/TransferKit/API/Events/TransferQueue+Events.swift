@@ -1,7 +1,7 @@
 import TransferCore
 
 extension TransferQueue {
-    /// The events published from now on. Each access creates a new subscription. Any number of subscriptions may exist, and none slows the
+    /// The events published from now on. Each access creates a new subscription. Any number of subscriptions can exist, and none of them slows the
     /// queue.
     public nonisolated var events: QueueEvents {
         hub.subscribe()
@@ -47,8 +47,8 @@ extension TransferQueue {
 }
 
 extension AsyncThrowingStream<QueueEvent, any Error> {
-    /// Creates a stream of the elements of a sequence. The consumer requests each event, so the events of a slow consumer stay in the buffer of
-    /// the sequence.
+    /// Creates a stream from a sequence. The stream takes an event only when the consumer requests one, so the pending events of a slow consumer
+    /// stay in the sequence's buffer.
     package init<Events: AsyncSequence & Sendable>(_ events: Events) where Events.Element == QueueEvent {
         let iterator = SharedIterator(events.makeAsyncIterator())
         self.init(unfolding: { try await iterator.next() })

@@ -23,34 +23,35 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// waits for the result. If the session is interrupted, it stops waiting. Other sessions do not wait. A result that is not in
     /// `endpoints` is ignored, with a warning in the log.
     ///
-    /// The result overrides only the account's order of endpoints. All other rules still apply. For example, a file with confirmed bytes
-    /// stays at its endpoint as long as without a delegate, and the queue skips an endpoint that was recently unreachable.
+    /// The result overrides only the account's order of endpoints. All other rules still apply. For example, a file with confirmed bytes stays
+    /// at its endpoint for as long as it would without a delegate, and the queue skips an endpoint that was recently unreachable.
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint?
 
     /// Decides how to continue after an account's credentials were rejected or can't be read.
     ///
     /// Called once each time the account is blocked for this reason, regardless of the number of waiting sessions. Called again if the account
-    /// is still blocked when the next process starts the queue. If credentials are rejected after ``CredentialsAnswer/retry``, and the method
+    /// is still blocked when the next process starts the queue. If credentials are rejected after ``CredentialsDecision/retry``, and the method
     /// returns `retry` again, the queue waits before it unblocks the account. The delay doubles each time, from 1 s to 5 min. If the last
     /// unblocking was more than 10 min ago, the queue does not wait.
     ///
-    /// Later events wait until this method returns. To ask the user, return ``CredentialsAnswer/later`` immediately, and call
+    /// Later events wait until this method returns. To ask the user, return ``CredentialsDecision/later`` immediately, and call
     /// ``TransferQueue/unblockAccount(_:)`` when new credentials exist.
-    func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer
+    func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsDecision
 }
 
 extension TransferQueueDelegate {
     /// Returns nil, so the account's order of endpoints applies.
     public func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint? { nil }
-    /// Returns ``CredentialsAnswer/later``.
-    public func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer
-    {
+    /// Returns ``CredentialsDecision/later``.
+    public func queue(
+        _ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError
+    ) async -> CredentialsDecision {
         .later
     }
 }
 
-/// The response of a delegate to a request for credentials.
-public enum CredentialsAnswer: Hashable, Sendable {
+/// A delegate's decision after a request for credentials.
+public enum CredentialsDecision: Hashable, Sendable {
     /// The account stays blocked until it is unblocked or saved again. This is the default.
     case later
     /// The account has new credentials. The queue unblocks the account, so that its sessions can start again.

@@ -26,7 +26,7 @@ package final class DeferredDeletion: Sendable {
     ///
     /// - Parameters:
     ///   - discardsMayBeDue: Called when a round may have added removals to the discard outbox.
-    ///   - report: Receives a message for the user if rows were deleted because the store had exceeded a limit.
+    ///   - report: Receives a message for the user if rows were deleted because the database had exceeded a limit.
     init(
         store: QueueStore, clock: EngineClock, logger: Logger, discardsMayBeDue: @escaping @Sendable () -> Void,
         report: @escaping @Sendable (String) -> Void
@@ -74,13 +74,12 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// Enforces the limits of the store: deletes the oldest quarantined sessions, and the oldest entries of the discard outbox, which lists
-    /// the pending removals.
+    /// Enforces the limits of the database: deletes the oldest quarantined sessions, and the oldest pending removals in the discard outbox.
     ///
     /// - Returns: Whether quarantined sessions were deleted. If so, their rows in other tables can now be deleted.
     private func trim() async throws(QueueError) -> Bool {
         let counts = Locked((sessions: 0, removals: 0))
-        // Reports the deletions even if a later batch fails.
+        // Report the deletions even if a later batch fails.
         defer { reportTrimmed(counts.withLock { $0 }) }
         while try await store.trim(
             StoreLimits(),

@@ -11,9 +11,9 @@ import TransferCore
 /// or asks to back off therefore does not delay other hosts. While the queue is stopped, only part files are removed. Content that a server
 /// refuses to remove stays there.
 ///
-/// The machine's clock can be wrong, and can be set at any time. The outbox therefore corrects times in the store that no process with a
-/// correct clock stores: times of the next attempt before each search for due removals (``QueueStore/correctFarDiscards()``), and deadlines
-/// before each attempt (``QueueStore/correctDeadlines(of:)``).
+/// The machine's clock can be wrong, and can be set at any time. The outbox therefore corrects stored times that no process with a correct clock
+/// stores: before each search for due removals, the times of the next attempts (``QueueStore/correctImplausiblyLateDiscards()``), and before each
+/// attempt, the deadlines (``QueueStore/correctDeadlines(of:)``).
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
@@ -22,7 +22,7 @@ final class DiscardOutbox: Sendable {
         var mayHaveDue = true
         /// Whether the removals that earlier processes postponed must be retried now.
         var mustRetryPostponed = false
-        /// The removals that this process postponed.
+        /// The keys of the removals that this process postponed.
         var postponed: Set<Int64> = []
         var worker: Task<Void, Never>?
         var alarm: Task<Void, Never>?
@@ -31,10 +31,10 @@ final class DiscardOutbox: Sendable {
         var hasWork: Bool { mayHaveDue || mustRetryPostponed }
     }
 
-    /// The maximum number of due removals that one read of the store returns.
-    static let page = 64
+    /// The maximum number of due removals that one read of the database returns.
+    static let pageSize = 64
     /// The maximum number of postponed removals that one transaction makes due.
-    private static let retryPage = 1_000
+    private static let retryPageSize = 1_000
     /// The maximum number of hosts with a worker at the same time.
     private static let maximumHosts = 64
     /// How long a server may take for one removal, or this machine for the part files of one download folder.
@@ -50,7 +50,7 @@ final class DiscardOutbox: Sendable {
 
     let store: QueueStore
     let transports: [TransportID: any Transport]
-    let parts: LocalParts
+    let partFiles: LocalPartFiles
     let credentials: any CredentialProvider
     let clock: EngineClock
     let logger: Logger
@@ -70,7 +70,7 @@ final class DiscardOutbox: Sendable {
     ) {
         self.store = store
         self.transports = transports
-        parts = LocalParts(sources: store.sources)
+        partFiles = LocalPartFiles(sources: store.sources)
         self.credentials = credentials
         self.clock = clock
         self.logger = logger
@@ -79,7 +79,7 @@ final class DiscardOutbox: Sendable {
         reference = Locked(clock.moment)
     }
 
-    /// Allows removals at servers, or stops them because the queue is stopped. Part files are removed in both cases.
+    /// Allows removals from servers, or stops them because the queue is stopped. Part files are removed in both cases.
     func setEnabled(_ isEnabled: Bool) {
         state.withLock { state in
             if isEnabled, !state.isEnabled { state.mayHaveDue = true }
@@ -108,7 +108,8 @@ final class DiscardOutbox: Sendable {
         try? await TimeLimit.run(for: limit, clock, "Some remote content has not been removed yet.") { await self.waitUntilQuiet() }
     }
 
-    /// Waits until no removal is due, the store has failed, or the outbox is shut down. A stopped queue waits only for removals of part files.
+    /// Waits until no removal is due, the database has failed, or the outbox is shut down. A stopped queue waits only for removals of part
+    /// files.
     func waitUntilQuiet() async {
         await withCheckedContinuation { continuation in
             let isQuiet = state.withLock { state in
@@ -120,8 +121,8 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Stops the removals at servers. Still removes due part files, for up to 10 s, because the queue may never be opened again. All other
-    /// removals stay in the store.
+    /// Stops the removals from servers. Still removes due part files, for up to 10 s, because the queue may never be opened again. All other
+    /// removals stay in the database.
     func shutdown() async {
         let worker = state.withLock { state in
             state.isClosed = true
@@ -130,7 +131,9 @@ final class DiscardOutbox: Sendable {
             return state.worker
         }
         await worker?.value
-        try? await TimeLimit.run(for: Self.shutdownLimit, clock, "Some part files have not been removed yet.") { await self.removeParts() }
+        try? await TimeLimit.run(for: Self.shutdownLimit, clock, "Some part files have not been removed yet.") {
+            await self.removePartFiles()
+        }
         let waiters = state.withLock { state in
             defer { state.waiters = [] }
             return state.waiters
@@ -147,14 +150,14 @@ final class DiscardOutbox: Sendable {
     }
 
     private func work() async {
-        await pauses.learn(from: store, at: clock.moment)
+        await pauses.load(from: store, at: clock.moment)
         guard await processHosts() else { return end(clock.date() + Self.firstDelay) }
         end((try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next)
     }
 
     /// An event of a child task of ``processHosts()``.
-    private enum Report {
-        /// The worker of a host has ended. The Boolean is false if the store could not be read, or did not store a result.
+    private enum WorkerEvent {
+        /// The worker of a host has ended. The Boolean is false if the database could not be read, or did not store a result.
         case host(String, Bool)
         /// ``makePostponedDue()`` has ended. The Boolean is its result.
         case madeDue(Bool)
@@ -165,15 +168,15 @@ final class DiscardOutbox: Sendable {
     /// Runs a worker for each host with due removals, until no removal is due. If the removals that earlier processes postponed must be
     /// retried, makes them due, so that the same workers perform them.
     ///
-    /// - Returns: Whether the store could be read and all results were stored. If not, the removals are requested again later.
+    /// - Returns: Whether the database could be read and all results were stored. If not, the removals are requested again later.
     private func processHosts() async -> Bool {
-        await withTaskGroup(of: Report.self) { group in
+        await withTaskGroup(of: WorkerEvent.self) { group in
             var active: Set<String> = []
-            // Hosts with due removals for which no worker could be started, because all workers were busy or the host's worker was still
-            // running.
+            // Hosts with due removals for which no worker could be started, because the maximum number of workers was running or the host's own
+            // worker was still running.
             var missed: Set<String> = []
             var isStored = true
-            var listens = false
+            var isListening = false
             var isMakingDue = false
             // With many due removals, reading the hosts is slow. The pause after a read is 20 times as long as the read, so reading takes
             // up only a small part of the time.
@@ -204,8 +207,8 @@ final class DiscardOutbox: Sendable {
                     }
                 }
                 guard !active.isEmpty || isMakingDue else { break }
-                if !listens {
-                    listens = true
+                if !isListening {
+                    isListening = true
                     group.addTask { [changes, clock, pause] in
                         try? await changes.wait(after: version)
                         try? await clock.sleep(pause)
@@ -222,7 +225,7 @@ final class DiscardOutbox: Sendable {
                 case .madeDue(let hasStored)?:
                     isMakingDue = false
                     isStored = hasStored
-                case .change?: listens = false
+                case .change?: isListening = false
                 case nil: break
                 }
             }
@@ -231,15 +234,15 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// The endpoints with due removals, in their stored form, grouped by host; nil if the store can't be read.
+    /// The endpoints with due removals, in their stored form, grouped by host; nil if the database can't be read.
     private func dueHosts() async -> [String: [String]]? {
-        // If the store refuses this change, the outbox still performs the removals that are due.
-        try? await store.correctFarDiscards()
+        // If the database refuses this change, the outbox still performs the removals that are due.
+        try? await store.correctImplausiblyLateDiscards()
         guard let storedEndpoints = try? await store.endpointsOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
         return Dictionary(grouping: storedEndpoints) { stored in
             // Removals with an unreadable endpoint share one worker, which deletes them from the outbox.
             guard let endpoint: Endpoint = try? StoreCoding.decode(from: stored) else { return "" }
-            return endpoint.transport == TransportID.localParts ? TransportID.localParts.rawValue : endpoint.pausedName
+            return endpoint.transport == TransportID.localPartFiles ? TransportID.localPartFiles.rawValue : endpoint.pauseKey
         }
     }
 
@@ -250,7 +253,7 @@ final class DiscardOutbox: Sendable {
         while !Task.isCancelled {
             guard
                 let found = try? await store.dueDiscards(
-                    at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled, among: storedEndpoints)
+                    at: clock.date(), limit: Self.pageSize, isLocalOnly: !isEnabled, among: storedEndpoints)
             else { return false }
             guard !found.due.isEmpty || !found.unreadable.isEmpty else { break }
             await correctDeadlines(of: found.due)
@@ -262,10 +265,10 @@ final class DiscardOutbox: Sendable {
                 guard await postpone(storedEndpoints, pause) else { return false }
                 continue
             }
-            guard await discardParts(found.due) else { return false }
+            guard await discardPartFiles(found.due) else { return false }
             // If the queue is stopped during this loop, the remaining removals stay due.
-            for item in found.due where !item.isPart && isEnabled && !Task.isCancelled && pause(of: host) == nil {
-                guard await discard(item) else { return false }
+            for removal in found.due where !removal.isPartFile && isEnabled && !Task.isCancelled && pause(of: host) == nil {
+                guard await discard(removal) else { return false }
             }
         }
         return true
@@ -285,7 +288,7 @@ final class DiscardOutbox: Sendable {
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// Returns whether the removals that earlier processes postponed must be retried, and resets this mark.
+    /// Returns whether the removals that earlier processes postponed must be retried, and resets this flag.
     private func beginRetry() -> Bool {
         state.withLock { state in
             defer { state.mustRetryPostponed = false }
@@ -295,14 +298,14 @@ final class DiscardOutbox: Sendable {
 
     /// Makes removals that earlier processes postponed due now, except removals at paused hosts.
     ///
-    /// - Returns: Whether the store could be read and changed.
+    /// - Returns: Whether the database could be read and changed.
     private func makePostponedDue() async -> Bool {
         var last: Int64?
         while isEnabled, !Task.isCancelled {
-            guard let found = try? await store.laterDiscards(at: clock.date(), after: last, limit: Self.retryPage) else { return false }
+            guard let found = try? await store.laterDiscards(at: clock.date(), after: last, limit: Self.retryPageSize) else { return false }
             guard let end = found.last?.key else { break }
             last = end
-            let candidates = found.filter { !$0.isPart && pause(of: $0.endpoint.pausedName) == nil }.map(\.key)
+            let candidates = found.filter { !$0.isPartFile && pause(of: $0.endpoint.pauseKey) == nil }.map(\.key)
             let keys = state.withLock { state in candidates.filter { !state.postponed.contains($0) } }
             guard !keys.isEmpty else { continue }
             guard (try? await store.makeDue(keys)) != nil else { return false }
@@ -341,11 +344,11 @@ final class DiscardOutbox: Sendable {
     ///
     /// - Parameter nextAttempt: The time of the next attempt; nil if the removal is finished.
     /// - Returns: Whether the change is stored. If not, the removal is requested again later, which is harmless.
-    func storeNextAttempt(of item: PendingDiscard, at nextAttempt: Date?, backOffUntil: Date? = nil) async -> Bool {
+    func storeNextAttempt(of removal: PendingDiscard, at nextAttempt: Date?, backOffUntil: Date? = nil) async -> Bool {
         state.withLock { state in
-            if nextAttempt == nil { state.postponed.remove(item.key) } else { state.postponed.insert(item.key) }
+            if nextAttempt == nil { state.postponed.remove(removal.key) } else { state.postponed.insert(removal.key) }
         }
-        return await store(DiscardResult(key: item.key, nextAttempt: nextAttempt, backOffUntil: backOffUntil))
+        return await store(DiscardResult(key: removal.key, nextAttempt: nextAttempt, backOffUntil: backOffUntil))
     }
 
     private func store(_ result: DiscardResult) async -> Bool {

@@ -15,24 +15,24 @@ final class PausedHosts: Sendable {
     private struct State: Sendable {
         /// The pauses by the host's name.
         var pauses: [String: Pause] = [:]
-        /// Whether the pauses of earlier processes have been read from the store.
-        var hasLearnt = false
+        /// Whether the pauses of earlier processes have been read from the database.
+        var hasLoaded = false
     }
 
     private let state = Locked(State())
 
-    /// Reads which hosts asked earlier processes to back off. Keeps the pauses that began in this process, unless the store contains a longer
-    /// one. Has no effect after the first successful call.
-    func learn(from store: QueueStore, at now: DualInstant) async {
-        guard state.withLock({ !$0.hasLearnt }), let known = try? await store.pausedServers(at: now.date) else { return }
+    /// Reads which hosts asked earlier processes to back off. Keeps the pauses that began in this process, unless the database contains a longer
+    /// pause. Has no effect after the first successful call.
+    func load(from store: QueueStore, at now: DualInstant) async {
+        guard state.withLock({ !$0.hasLoaded }), let known = try? await store.backOffEndpoints(at: now.date) else { return }
         state.withLock { state in
-            state.hasLearnt = true
+            state.hasLoaded = true
             for (endpoint, date) in known {
                 // The pause is limited, because this machine's clock may have been set back since the date was stored.
                 let length = min(Duration.seconds(max(0, date.timeIntervalSince(now.date))), RetryPolicy.longestRetryAfter)
                 let end = now.uptime + length
-                if let pause = state.pauses[endpoint.pausedName], pause.end >= end { continue }
-                state.pauses[endpoint.pausedName] = Pause(end: end, wasRequested: true)
+                if let pause = state.pauses[endpoint.pauseKey], pause.end >= end { continue }
+                state.pauses[endpoint.pauseKey] = Pause(end: end, wasRequested: true)
             }
         }
     }
@@ -43,11 +43,11 @@ final class PausedHosts: Sendable {
     }
 
     func pause(_ endpoint: Endpoint, _ pause: Pause) {
-        state.withLock { $0.pauses[endpoint.pausedName] = pause }
+        state.withLock { $0.pauses[endpoint.pauseKey] = pause }
     }
 }
 
 extension Endpoint {
     /// The host in the endpoint's address, or the whole address if it has no host. Endpoints with the same value are paused together.
-    var pausedName: String { host ?? address }
+    var pauseKey: String { host ?? address }
 }

@@ -21,9 +21,9 @@ package final class ActiveFile: Sendable {
     private let sizeWasReported = Atomic(false)
     private let recordWasReported = Atomic(false)
     private let recordIsPossible = Atomic(false)
-    private let isWaiting = Atomic(false)
-    /// Whether the attempt works without moving its positions, for example because it sends bytes a second time. Becomes false when a
-    /// position grows, or when a request has been sent completely.
+    private let awaitsResponse = Atomic(false)
+    /// Whether the attempt does work that moves neither position, for example sends bytes a second time. Becomes false when a position grows, or
+    /// when a request has been sent completely.
     private let isBusy = Atomic(false)
     /// Returns whether the file waits at a byte position: for its turn to send (``RequestTurns``), or for more data from the app's stream.
     private let isAwaiting: @Sendable (Int64) -> Bool
@@ -31,8 +31,8 @@ package final class ActiveFile: Sendable {
     /// count as activity.
     private let isSizeGuessed: Bool
     private let bytesBeyond = Atomic<Int64>(0)
-    private let abandon = Locked<(@Sendable () -> Void)?>(nil)
-    private let remainingPartLocation = Locked<String?>(nil)
+    private let stallAction = Locked<(@Sendable () -> Void)?>(nil)
+    private let remainingPartFileLocation = Locked<String?>(nil)
     let phases: AttemptPhases
 
     package init(
@@ -84,7 +84,7 @@ package final class ActiveFile: Sendable {
         let confirmed = confirmedBytes.max(min(confirmed, most), ordering: .relaxed)
         let grew = (sent: sent.newValue > sent.oldValue, confirmed: confirmed.newValue > confirmed.oldValue)
         if grew.sent || grew.confirmed {
-            isWaiting.store(false, ordering: .relaxed)
+            awaitsResponse.store(false, ordering: .relaxed)
             isBusy.store(false, ordering: .relaxed)
         }
         if grew.sent { phases.enter(sent.newValue < most ? .transferring : .awaitingResponse) }
@@ -104,14 +104,14 @@ package final class ActiveFile: Sendable {
     }
 
     private func recordActivity() {
-        isWaiting.store(false, ordering: .relaxed)
+        awaitsResponse.store(false, ordering: .relaxed)
         activities.add(1, ordering: .relaxed)
     }
 
     /// Records that a request has been sent completely, and that its response is pending.
     package func noteAwaitedResponse() {
         phases.enter(.awaitingResponse)
-        isWaiting.store(true, ordering: .relaxed)
+        awaitsResponse.store(true, ordering: .relaxed)
         isBusy.store(false, ordering: .relaxed)
     }
 
@@ -122,7 +122,7 @@ package final class ActiveFile: Sendable {
     /// after its last byte. A file whose last byte was sent before this attempt does not either, because the attempt begins with small
     /// requests, to which a server responds quickly.
     package var isResponseAwaited: Bool {
-        isWaiting.load(ordering: .relaxed)
+        awaitsResponse.load(ordering: .relaxed)
             || !isBusy.load(ordering: .relaxed) && moved > 0 && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
     }
 
@@ -147,32 +147,32 @@ package final class ActiveFile: Sendable {
     /// Notes that the other end creates a record, such as a form submission, for each successful attempt.
     func noteRecord() { recordWasReported.store(true, ordering: .relaxed) }
 
-    /// Whether the other end creates a record for each successful attempt, so that attempts must not be repeated needlessly.
+    /// Whether the other end creates a record for each successful attempt. If so, attempts must not be repeated needlessly.
     var leavesRecord: Bool { recordWasReported.load(ordering: .relaxed) }
 
-    /// Sets whether the other end may have a record of this attempt, so that the file must not be sent again.
+    /// Sets whether the other end may have a record of this attempt. If so, the file must not be sent again.
     func setRecordPossible(_ isPossible: Bool) { recordIsPossible.store(isPossible, ordering: .relaxed) }
 
-    /// Whether the other end may have a record of this attempt, so that the file must not be sent again.
+    /// Whether the other end may have a record of this attempt. If so, the file must not be sent again.
     var mayHaveRecord: Bool { recordIsPossible.load(ordering: .relaxed) }
 
     /// Stores the kind and the path of the part file that the cancelled attempt leaves at the other end.
-    func noteRemainingPart(_ location: String) { remainingPartLocation.withLock { $0 = location } }
+    func noteRemainingPartFile(_ location: String) { remainingPartFileLocation.withLock { $0 = location } }
 
     /// The kind and the path of the part file that the cancelled attempt leaves at the other end, for the error of a stalled attempt; nil
     /// if the transport reported no part file.
-    var remainingPart: String? { remainingPartLocation.withLock { $0 } }
+    var remainingPartFile: String? { remainingPartFileLocation.withLock { $0 } }
 
-    /// Records that the attempt begins, and sets the action that ends it if it stalls.
+    /// Notes that the attempt begins, and sets the action that ends the attempt if the attempt stalls.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {
         recordActivity()
-        abandon.withLock { $0 = action }
+        stallAction.withLock { $0 = action }
     }
 
     /// Ends the attempt as stalled. Has no effect before the attempt begins, because the file then waits for this process, not for the
     /// other end.
     package func stall() {
-        guard let action = abandon.withLock({ $0 }) else { return }
+        guard let action = stallAction.withLock({ $0 }) else { return }
         stalled.store(true, ordering: .relaxed)
         action()
     }

@@ -34,7 +34,7 @@ final class AttemptPhases: Sendable {
     }
 
     private let now: @Sendable () -> Duration
-    /// A copy of the state's phase, which needs no lock.
+    /// A copy of the state's phase, which can be read without the lock.
     private let current = Atomic(Phase.none.rawValue)
     private let state = Locked(State())
 

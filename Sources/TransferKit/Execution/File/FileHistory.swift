@@ -27,12 +27,12 @@ package struct FileHistory: Equatable, Sendable {
     var hasConfirmed = false
     /// Whether the endpoint performed one of the last attempt's requests, even one that moved no content.
     private(set) var wasServed = false
-    /// Whether the last attempt moved more than 1 MiB, so that, during an outage, the next attempt must start later than usual.
+    /// Whether the last attempt moved more than 1 MiB. If so, the next attempt during an outage must start later than usual.
     package private(set) var isCostly = false
     /// Whether the last attempt failed because its endpoint was down, and probably not only for this file.
     private(set) var isOutage = false
-    /// For each endpoint, the number of its responses to all files when this file last failed there with an error that can mean an outage, or
-    /// concern only this file. An entry is removed when the endpoint responds to this file, or the file fails there with any other error.
+    /// For each endpoint, the number of its responses to all files when this file last failed there with an error that can either mean an outage or
+    /// concern only this file. The number is removed when the endpoint responds to this file, or the file fails there with any other error.
     private var responsesAtFailure: [Endpoint: Int] = [:]
     /// Whether the file has restarted for a reason other than a change of its source, and has made no progress since.
     private var hasRestarted = false
@@ -41,7 +41,7 @@ package struct FileHistory: Equatable, Sendable {
     /// The largest confirmed position, in bytes, that counted as progress at any endpoint since the source last changed. Restarts for other
     /// reasons do not reset this position.
     private var furthest: Int64 = 0
-    /// Whether the other end may have a record of the file, such as a form submission, so that the file must not be sent again.
+    /// Whether the other end may have a record of the file, such as a form submission. If so, the file must not be sent again.
     var mayHaveRecord = false
     /// The number of restarts because the source file changed.
     var sourceChanges = 0
@@ -61,7 +61,7 @@ package struct FileHistory: Equatable, Sendable {
     /// attempt can resume. As with confirmed bytes, the file does not abandon these bytes immediately.
     package private(set) var unconfirmed: Set<Endpoint> = []
     /// The endpoint of the last attempt; nil after the file has left the endpoint or restarted.
-    var home: Endpoint?
+    var lastEndpoint: Endpoint?
     /// The uptime at which the next attempt is due; nil if it is due now.
     private(set) var dueAt: Duration?
     /// The failure after which the file waits; nil if the file waits for an unavailable endpoint, or does not wait.
@@ -97,7 +97,7 @@ package struct FileHistory: Equatable, Sendable {
 
     /// Records a failed attempt.
     ///
-    /// - Parameter liveness: The endpoint's responses and failures, of all files.
+    /// - Parameter liveness: The endpoint's responses to all files, and its failures for all files.
     package mutating func failed(
         _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointState.FailureSeries = .init()
     ) {
@@ -204,7 +204,7 @@ package struct FileHistory: Equatable, Sendable {
             failures -= 1
         }
         violations = 0
-        home = nil
+        lastEndpoint = nil
     }
 
     /// Records that the file restarts.
@@ -223,6 +223,6 @@ package struct FileHistory: Equatable, Sendable {
         seriesStart = [:]
         exhausted = []
         unconfirmed = []
-        home = nil
+        lastEndpoint = nil
     }
 }

@@ -8,7 +8,7 @@ extension FileRunner {
     /// Inspects the local file (the source of an upload, or the destination of a download), and creates the attempt. Returns nil if the
     /// endpoint failed too often, and another run is probing it, that is, testing it with an attempt.
     ///
-    /// - Throws: ``TransferError`` if the attempt can't begin; `CancellationError`; ``QueueError`` if the store can't be used.
+    /// - Throws: ``TransferError`` if the attempt can't begin; `CancellationError`; ``QueueError`` if the database can't be used.
     mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
         history.began()
         if history.mayHaveRecord { throw TransferError.outcomeUnknown }
@@ -22,7 +22,7 @@ extension FileRunner {
         if let size = inspected.size, size != file.size { reportSize(size) }
         announce(endpoint)
         history.attempts += 1
-        history.home = endpoint
+        history.lastEndpoint = endpoint
         var logger = context.logger
         for (key, value) in logMetadata(at: endpoint) { logger[metadataKey: key] = value }
         var attempt = FileAttempt(
@@ -34,7 +34,8 @@ extension FileRunner {
             credentials: context.credentials, logger: logger)
         attempt.partID = partID
         let active = context.live.begin(
-            position: file.position, size: inspected.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
+            position: file.position, size: inspected.size, knownSize: file.size, countedBytes: file.confirmed,
+            stored: stored?.confirmed ?? 0,
             isSizeGuessed: file.isListed,
             isAwaiting: { [stream = inspected.stream, turns, position = file.position] in
                 turns.isWaitingForTurn(position) || stream?.isAwaited(at: $0) ?? false
@@ -48,7 +49,7 @@ extension FileRunner {
             switch delay {
             case .shortage(let error): Self.reportShortage(error, position: position, in: context, logger)
             case .untilComplete:
-                logger.notice("The stream is sent after its end, because the whole stream is needed. It uses disk space until then.")
+                logger.notice("The stream is sent once it has ended, because the whole stream is needed. It uses disk space until then.")
                 context.publish(.streamDelayed(context.id, position: position))
             }
         }
@@ -59,7 +60,8 @@ extension FileRunner {
             activity: EndpointActivity(context: context, record: record, endpoint: endpoint))
     }
 
-    /// Reports that a stream begins or stops waiting for disk space. The event is not stored, because the store may be on the same disk.
+    /// Reports that a stream begins to wait for disk space, or no longer waits. The event is not stored, because the database may be on the same
+    /// disk.
     ///
     /// - Parameter shortage: The error that reports the lack of space; nil if the stream no longer waits.
     private static func reportShortage(_ shortage: TransferError?, position: Int64, in context: RunContext, _ logger: Logger) {
@@ -69,8 +71,8 @@ extension FileRunner {
         context.publish(.attemptFailed(context.id, shortage, retryAt: context.clock.date() + StreamSpool.fullDiskRetryDelay))
     }
 
-    /// Reports the endpoint of the attempt that begins, if it differs from the endpoint of the run's last attempt. Also reports if the
-    /// session continues at another location.
+    /// Reports the endpoint of the attempt that begins, if it differs from the endpoint of the run's last attempt. Also reports a switch of the
+    /// session to an endpoint with another address.
     func announce(_ endpoint: Endpoint) {
         context.live.labels.use(endpoint.transport)
         let (isNew, before) = record.announce(endpoint)
@@ -124,9 +126,9 @@ extension FileRunner {
                         + "transferred bytes.")
             }
             let report = RunEvent.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
-            // The bytes of a stream must be kept until its completion is stored. If the other end creates a record for each successful
-            // attempt, the completion must be stored before the next file starts. A progress observer must have handled the completion
-            // before the queue counts the file as completed.
+            // The bytes of a stream must be kept until the completion of the file is stored. If the other end creates a record for each successful
+            // attempt, the completion must be stored before the next file starts. A progress observer must have handled the completion before the
+            // queue counts the file as completed.
             let isAwaited = prepared.stream != nil || active.leavesRecord || context.progressObserver != nil
             if isAwaited { try await context.send(report) }
             if prepared.stream != nil {
@@ -201,7 +203,7 @@ extension FileRunner {
                 active.isResponseAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
-            throw Self.stall(
+            throw Self.stallError(
                 of: active, prepared.activity,
                 "The transfer of \(file.shownName) stalled: no bytes moved to or from \(attempt.endpoint.location) for \(limit).")
         } catch is CancellationError where Task.isCancelled {
@@ -216,10 +218,10 @@ extension FileRunner {
     /// Returns the error of a stalled attempt to transfer a file or to list a folder.
     ///
     /// If the endpoint confirmed or delivered nothing, and at most 1 MiB moved, the account's next endpoint may work better, so this endpoint
-    /// counts as unreachable. The cause is the part file that the attempt leaves, if the transport reported it.
-    static func stall(of active: ActiveFile, _ activity: EndpointActivity, _ message: String) -> TransferError {
+    /// counts as unreachable. The error's cause names the part file that the attempt leaves, if the transport reported one.
+    static func stallError(of active: ActiveFile, _ activity: EndpointActivity, _ message: String) -> TransferError {
         let isSilent = !activity.hasConfirmed && active.moved <= FileWindow.smallSize
-        return TransferError(isSilent ? .unreachable : .transient, .stalled, message, cause: active.remainingPart)
+        return TransferError(isSilent ? .unreachable : .transient, .stalled, message, cause: active.remainingPartFile)
     }
 
     /// Runs the transport in a task, which begins immediately on systems with `Task.immediate`.
@@ -256,7 +258,7 @@ extension FileRunner {
             },
             checkpoint: { checkpoint in
                 var identity = identity
-                // Few confirmed bytes need no digest: if another file replaces this one, the new file is sent from byte 0 without a
+                // A small number of confirmed bytes needs no digest: if another file replaces this one, the new file is sent from byte 0 without a
                 // comparison.
                 if stream == nil, let sent = identity, checkpoint.confirmed > FileWindow.smallSize {
                     let source = UploadSource(path: file.source, identity: sent, confinement: file.confinement)
@@ -299,7 +301,7 @@ extension FileRunner {
                 active.setRecordPossible(report == .possible)
             },
             wait: { active.noteAwaitedResponse() }, answer: { activity.served() })
-        reporter.remainingPartHandler = { active.noteRemainingPart($0) }
+        reporter.remainingPartFileHandler = { active.noteRemainingPartFile($0) }
         return reporter
     }
 
@@ -318,6 +320,6 @@ extension TransferError {
     /// The failure of a file that must not be sent again, although it is unknown whether the server has it.
     package static let outcomeUnknown = TransferError(
         .permanent, .outcomeUnknown,
-        "The server may already have this file: it was sent, but the server's response is lost. Check the server. Then retry the session, which "
+        "The server may already have this file: it was sent, but the server's response was lost. Check the server. Then retry the session, which "
             + "sends the file again, or remove the session.")
 }

@@ -18,7 +18,7 @@ extension Endpoint {
 }
 
 extension EndpointAvailability {
-    /// The account with its endpoints in the order in which the file tries them. For a folder, omits endpoints that can't list folders,
+    /// The account with its endpoints in the order in which the queue tries them for the file. For a folder, omits endpoints that can't list folders,
     /// unless no endpoint can.
     func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
         let preferred = preferring(file.kind.isDownload ? .download : .upload, size: file.size)
@@ -36,7 +36,7 @@ extension FileRunner {
     /// reported.
     ///
     /// - Returns: Whether the file was reported as a folder.
-    func recordFolder(from error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
+    func reportFolder(from error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard error.code == .isFolder, file.kind == .download, !file.isListed, context.options.expectedChecksum == nil,
             endpoint.canList(with: context.transports)
         else { return false }
@@ -47,7 +47,7 @@ extension FileRunner {
 
     /// Lists the folder, and returns when the ``FolderCatalogue`` has received all entries.
     ///
-    /// - Throws: The ``TransferError`` of a failed listing; `CancellationError`; ``QueueError`` if the store can't be used.
+    /// - Throws: The ``TransferError`` of a failed listing; `CancellationError`; ``QueueError`` if the database can't be used.
     mutating func list(at endpoint: Endpoint) async throws {
         guard let listing else { return }
         history.began()
@@ -60,10 +60,10 @@ extension FileRunner {
         try transport.validateListing(at: endpoint)
         announce(endpoint)
         history.attempts += 1
-        history.home = endpoint
+        history.lastEndpoint = endpoint
         let activity = EndpointActivity(context: context, record: record, endpoint: endpoint)
         let catalogue = try await listing.begin()
-        let active = context.live.begin(position: file.position, size: nil, knownSize: nil, counted: 0, stored: 0)
+        let active = context.live.begin(position: file.position, size: nil, knownSize: nil, countedBytes: 0, stored: 0)
         defer { context.live.end(active, confirmed: 0) }
         let attempt = ListingAttempt(
             endpoint: endpoint, remotePath: path, resolvesLinks: listing.resolvesLinks, options: AttemptOptions(context.options),
@@ -90,7 +90,7 @@ extension FileRunner {
             try await catalogue.finish()
         } catch {
             history.hasConfirmed = activity.hasConfirmed
-            let stall = Self.stall(
+            let stall = Self.stallError(
                 of: active, activity, "The listing of \(path) stalled: \(endpoint.location) sent no entries for too long.")
             throw await failure(error, of: catalogue, active, stall, at: endpoint)
         }

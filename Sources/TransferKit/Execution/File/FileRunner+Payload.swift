@@ -23,7 +23,7 @@ extension PendingFile {
 extension FileRunner {
     /// Inspects the file to transfer. Compares the source of an upload with its identity at the last checkpoint.
     ///
-    /// - Throws: ``TransferError`` if the source is missing, unreadable, too large, or has changed; ``QueueError`` if the store can't be
+    /// - Throws: ``TransferError`` if the source is missing, unreadable, too large, or has changed; ``QueueError`` if the database can't be
     ///   used.
     mutating func payload(at endpoint: Endpoint) async throws -> AttemptPayload {
         if file.kind == .download { return try await downloadPayload(from: endpoint) }
@@ -57,7 +57,8 @@ extension FileRunner {
         guard error.code == .noSuchFile else { return error }
         return TransferError(
             .sourceLost, .noSuchFile,
-            "The data of \(String(decoding: name, as: UTF8.self)) no longer exists: the queue keeps data from memory and copies only until they have arrived. Enqueue it again.",
+            "The data of \(String(decoding: name, as: UTF8.self)) no longer exists: the queue keeps data from memory and copies only "
+                + "until the item is completed. Enqueue the item again.",
             cause: error.cause)
     }
 
@@ -111,8 +112,8 @@ extension FileRunner {
         guard checkpoints[endpoint.address]?.checkpoint.confirmed ?? 0 >= released else {
             throw TransferError(
                 .sourceLost, .producerGone,
-                "Cannot restart \(name): the first \(released) bytes of its stream had arrived, so the queue no longer has them. Enqueue it again."
-            )
+                "Cannot restart \(name): the first \(released) bytes of its stream had arrived, so the queue no longer has these bytes. "
+                    + "Enqueue \(name) again with another stream.")
         }
         try await stream.start()
         var size = file.size
@@ -128,44 +129,44 @@ extension FileRunner {
             stream: stream)
     }
 
-    /// The destination of a download. The store contains the part file's checkpoint before the part file exists. If another queue ran the
-    /// session before, takes that queue's part file away from it; the file restarts unless the part file is complete.
+    /// The destination of a download. The database contains the part file's checkpoint before the part file exists. If another queue ran the
+    /// session before, takes the part file away from that queue; the file restarts unless the part file is complete.
     private mutating func downloadPayload(from endpoint: Endpoint) async throws -> AttemptPayload {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
         let root = folder.isEmpty ? "/" : folder
-        let partEndpoint = Endpoint.localPart(of: endpoint)
-        var part = LocalParts.name(for: name, transferID: partID, at: endpoint)
-        let parts = LocalParts(sources: context.store.sources)
-        if context.options.partEpoch != nil, let checkpoint = checkpoints[partEndpoint.address]?.checkpoint,
-            let earlier = parts.name(in: checkpoint), earlier != part
+        let partFileEndpoint = Endpoint.localPartFile(of: endpoint)
+        var partFileName = LocalPartFiles.name(for: name, transferID: partID, at: endpoint)
+        let partFiles = LocalPartFiles(sources: context.store.sources)
+        if context.options.partEpoch != nil, let checkpoint = checkpoints[partFileEndpoint.address]?.checkpoint,
+            let earlier = partFiles.name(in: checkpoint), earlier != partFileName
         {
-            if await parts.isComplete(checkpoint) {
-                part = earlier
-            } else if try await parts.seize(checkpoint, as: part) {
-                checkpoints[partEndpoint.address] = nil
+            if await partFiles.isComplete(checkpoint) {
+                partFileName = earlier
+            } else if try await partFiles.seize(checkpoint, as: partFileName) {
+                checkpoints[partFileEndpoint.address] = nil
             } else {
-                try await startOver(
+                try await restart(
                     TransferError(
                         .resumeLost, .uploadGone,
                         "The download of \(name) restarts, because another queue may still write into its part file."))
-                part = LocalParts.name(for: name, transferID: partID, at: endpoint)
+                partFileName = LocalPartFiles.name(for: name, transferID: partID, at: endpoint)
             }
         }
-        let destination = DownloadDestination(root: root, name: name, partName: part, overwrite: context.options.overwrite)
+        let destination = DownloadDestination(root: root, name: name, partName: partFileName, overwrite: context.options.overwrite)
         var result = AttemptPayload(payload: .download(destination), size: file.size)
-        if checkpoints[partEndpoint.address] == nil {
-            let checkpoint = parts.checkpoint(of: part, below: root)
-            checkpoints[partEndpoint.address] = StoredCheckpoint(checkpoint: checkpoint, identity: nil)
+        if checkpoints[partFileEndpoint.address] == nil {
+            let checkpoint = partFiles.checkpoint(of: partFileName, below: root)
+            checkpoints[partFileEndpoint.address] = StoredCheckpoint(checkpoint: checkpoint, identity: nil)
             let report = RunEvent.Content.file(
-                position: file.position, .checkpoint(checkpoint, endpoint: partEndpoint, generation: file.generation, nil))
+                position: file.position, .checkpoint(checkpoint, endpoint: partFileEndpoint, generation: file.generation, nil))
             result.preparation = Task { [context] in try await context.send(report) }
         }
         return result
     }
 
-    /// Throws if the file changed after earlier attempts sent a part of it. Restarts the file if another file replaced it, and the contents of
-    /// the two files can't be compared.
+    /// Throws if the file changed after earlier attempts sent some of its content. Restarts the file if another file replaced it, and the
+    /// contents of the two files can't be compared.
     private mutating func compare(_ identity: SourceIdentity, with stored: StoredCheckpoint) async throws {
         guard let earlier = stored.identity else { return }
         switch identity.difference(from: earlier) {
@@ -179,7 +180,7 @@ extension FileRunner {
             guard let digest = earlier.prefixDigest else {
                 // Without a digest, the bytes that earlier attempts sent can't be compared. Send the file again without asking the user,
                 // because its size and modification time are the same.
-                try await startOver(changed("another file replaced it"))
+                try await restart(changed("another file replaced it"))
                 return
             }
             let source = UploadSource(path: file.source, identity: identity, confinement: file.confinement)
@@ -192,6 +193,6 @@ extension FileRunner {
     private func changed(_ what: String) -> TransferError {
         TransferError(
             .sourceChanged, .sourceChanged,
-            "\(file.source) changed after a part of it was sent: \(what). Retry the session to send the new content.")
+            "\(file.source) changed after part of it was sent: \(what). Retry the session to send the new content.")
     }
 }

@@ -23,7 +23,7 @@ struct FileRunner: Sendable {
         case listing(at: Endpoint)
         /// The attempt failed before it began.
         case failed(TransferError, at: Endpoint)
-        case over(Outcome)
+        case ended(Outcome)
     }
 
     let context: RunContext
@@ -59,7 +59,7 @@ struct FileRunner: Sendable {
     /// On systems with `Task.immediate`, the first attempt begins before the method first suspends, so files start in the order of the
     /// calls.
     ///
-    /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the store can't be used.
+    /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the database can't be used.
     mutating func run(from first: Step) async throws -> Outcome {
         var step = first
         while true {
@@ -82,11 +82,11 @@ struct FileRunner: Sendable {
                 }
             case .failed(let error, let endpoint):
                 failure = (error, endpoint, record.failures(of: endpoint))
-            case .over(let outcome):
+            case .ended(let outcome):
                 return outcome
             }
             try Task.checkCancellation()
-            if try await recordFolder(from: failure.error, at: failure.endpoint) { return .completed }
+            if try await reportFolder(from: failure.error, at: failure.endpoint) { return .completed }
             if let outcome = try await react(to: failure.error, at: failure.endpoint, failuresBefore: failure.known) { return outcome }
             guard let now = await context.currentEndpoints() else { throw CancellationError() }
             availability = now.ordered(for: file, context.transports)
@@ -96,7 +96,7 @@ struct FileRunner: Sendable {
 
     /// Chooses an endpoint, and prepares the next attempt or listing there.
     ///
-    /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the store can't be used.
+    /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the database can't be used.
     mutating func next() async throws -> Step {
         try Task.checkCancellation()
         let preferred = try await context.endpointQuestion.choice(among: availability.available)
@@ -107,16 +107,16 @@ struct FileRunner: Sendable {
             availability, kept: keptBytes, history: history, avoided: avoided, preferred: preferred, uptime: now, routes: context.routes)
         switch choice {
         case .none:
-            return .over(.endpointsUnavailable(availability.error))
+            return .ended(.endpointsUnavailable(availability.error))
         case .wait(let endpoint, let until):
             if history.outages[endpoint] == nil { history.outages[endpoint] = FileHistory.Outage(since: now) }
             // The availability may be slightly outdated, so `until` may be in the past.
             history.wait(until: max(until, now + RetryPolicy.maximumInPlaceDelay), after: nil)
-            return .over(.waits(nil))
+            return .ended(.waits(nil))
         case .use(let endpoint):
             if avoided.contains(endpoint), let until = record.pauseEnd(at: now) {
                 history.wait(until: until, after: nil)
-                return .over(.waits(nil))
+                return .ended(.waits(nil))
             }
             if let step = try await step(at: endpoint) { return step }
             availability.remove(endpoint)
@@ -164,7 +164,7 @@ struct FileRunner: Sendable {
             history.failedEndpoints = [:]
             if isUnreachable { record.pause(availability.available, until: now + delay, at: now) }
             guard delay <= RetryPolicy.maximumInPlaceDelay else {
-                // Counts from the current time, not from `now`. The scheduler counts a host's delay from the time of the report, which is
+                // The delay counts from the current time, not from `now`. The scheduler counts a host's delay from the time of the report, which is
                 // later than `now`.
                 history.wait(until: context.clock.now() + delay, after: error)
                 return .waits(error)
@@ -173,7 +173,7 @@ struct FileRunner: Sendable {
             try await context.clock.sleep(delay)
             return nil
         case .restart:
-            try await startOver(error)
+            try await restart(error)
             return nil
         case .nextEndpoint:
             history.moved(from: endpoint, error, isExhausted: recoveryHistory.failures >= options.retry.maximumAttempts)
@@ -192,7 +192,8 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// The number of the file's bytes that each endpoint keeps, by its address. At least 1 if the endpoint may have kept unconfirmed bytes.
+    /// The number of the file's bytes that each endpoint keeps, by the endpoint's address. At least 1 if the endpoint may have kept unconfirmed
+    /// bytes.
     private var keptBytes: [String: Int64] {
         var kept = checkpoints.mapValues(\.checkpoint.confirmed)
         for endpoint in history.unconfirmed { kept[endpoint.address] = max(1, kept[endpoint.address] ?? 1) }
@@ -201,9 +202,9 @@ struct FileRunner: Sendable {
 
     private func recoveryHistory(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> RecoveryDecision.History {
         // This machine no longer has the released bytes of a stream, so no other endpoint can get them.
-        let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
+        let isBoundToEndpoint = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
         var others =
-            isBound
+            isBoundToEndpoint
             ? [] : availability.available.filter { $0 != endpoint && history.failedEndpoints[$0] == nil && !history.exhausted.contains($0) }
         // A file that has used all attempts at this endpoint may also move to avoided endpoints.
         if isUnreachable, record.pauseEnd(at: uptime) != nil, history.failures < context.options.retry.maximumAttempts {
@@ -235,7 +236,7 @@ struct FileRunner: Sendable {
     }
 
     /// Restarts the file at byte 0, with a new transfer ID.
-    mutating func startOver(_ error: TransferError) async throws(QueueError) {
+    mutating func restart(_ error: TransferError) async throws(QueueError) {
         history.startedOver(becauseSourceChanged: error.failureClass == .sourceChanged)
         file.generation += 1
         checkpoints = [:]

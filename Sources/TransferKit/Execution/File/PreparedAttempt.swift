@@ -14,7 +14,7 @@ struct PreparedAttempt: Sendable {
     let saved: Locked<StoredCheckpoint?>
     /// The number of failures reported for the endpoint before this attempt.
     let failuresBefore: Int
-    /// The task that stores what must be durable before the attempt begins; nil if nothing needs to be stored.
+    /// The task that stores the part file's checkpoint, which must be durable before the attempt begins; nil if nothing needs to be stored.
     let preparation: Task<Void, any Error>?
     let activity: EndpointActivity
 

@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Turns a transport's listing of one remote folder into rows of the session's manifest, the stored list of its files
+/// Turns a transport's listing of one remote folder into rows of the session's manifest, the stored list of the session's files
 /// (``FolderExpansion``). Keeps at most 16,384 entries in memory.
 ///
 /// Validates the server's listing: an entry whose name is not a single path component becomes a failed file. Ignores repeated names. The
@@ -17,18 +17,18 @@ actor FolderCatalogue {
         var position: Int64
         /// The number of the next folder row.
         var directory: Int64
-        /// The number of bytes by which the sum of the listed sizes may still grow; a larger size counts as unknown. A server may invent
-        /// sizes, and their sum must not overflow.
+        /// The number of bytes by which the sum of the listed sizes may still grow. A file with a larger size counts as a file of unknown size.
+        /// A server may invent sizes, and their sum must not overflow.
         var bytes: Int64
     }
 
     private static let maximumEntriesInMemory = 16_384
-    private static let batch = 1_000
-    /// The maximum number of repeated names, including the names in `ownNames`. A rename during the listing may repeat a name. The
-    /// limit stops a server that repeats names forever.
+    private static let batchSize = 1_000
+    /// The maximum number of repeated names, including the names in `dotNames`. A rename during the listing may repeat a name. The limit stops a
+    /// server that repeats names forever.
     private static let maximumRepeats = 1_000
     /// The names that some servers list for the folder itself and its parent.
-    private static let ownNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]
+    private static let dotNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]
     /// The maximum length of a remote path in bytes: PATH_MAX (limits.h).
     private static let longestPath = 4_096
 
@@ -60,12 +60,12 @@ actor FolderCatalogue {
 
     /// Receives listed entries from the transport.
     ///
-    /// - Throws: ``TransferError`` if the listing is invalid; `CancellationError`; ``QueueError`` if the store can't be used. After an
-    ///   error, all later calls throw the same error.
+    /// - Throws: ``TransferError`` if the listing is invalid; `CancellationError`; ``QueueError`` if the database can't be used. After an error,
+    ///   all later calls throw the same error.
     func receive(_ listed: [RemoteEntry]) async throws {
         try throwIfFailed()
         for entry in listed {
-            if Self.ownNames.contains(entry.name) {
+            if Self.dotNames.contains(entry.name) {
                 try countRepeat(of: entry)
                 continue
             }
@@ -108,7 +108,7 @@ actor FolderCatalogue {
                 }
                 last = entry.name
                 try add(entry, to: &batch)
-                guard batch.count >= Self.batch else { continue }
+                guard batch.count >= Self.batchSize else { continue }
                 try await receiver(batch, false)
                 batch = ManifestBatch()
             }

@@ -1,14 +1,14 @@
 import SystemPackage
 import TransferCore
 
-/// Expands the items of a session into its manifest, the stored, ordered list of its files. Reads local folders.
+/// Expands the items of a session into the session's manifest, the stored and ordered list of the session's files. Reads local folders.
 ///
-/// Each run of a session expands its new items. Rows go to the store in batches, and the run sends the files of a batch while the next one is read.
-/// Each batch is durable before the next batch is read, so only part of a folder is in memory at a time. An interrupted expansion resumes after the
-/// last batch. ``RemoteFolderExpansion`` expands remote folders.
+/// Each run of a session expands the session's new items. Rows go to the database in batches, and the run sends the files of a batch while the
+/// next one is read. Each batch is durable before the next batch is read, so only part of a folder is in memory at a time. An interrupted
+/// expansion resumes after the last batch. ``RemoteFolderExpansion`` expands remote folders.
 package struct FolderExpansion: Sendable {
-    private static let batch = 1_000
-    /// The maximum number of rows of each table to delete in one step. Larger than `batch`, because deleting rows takes less time than
+    private static let batchSize = 1_000
+    /// The maximum number of rows of each table to delete in one step. Larger than `batchSize`, because deleting rows takes less time than
     /// inserting them.
     static let maximumDeletedRows = 10_000
 
@@ -70,7 +70,7 @@ package struct FolderExpansion: Sendable {
     /// Expands all pending items; returns when the manifest contains them. Files that are already in the manifest can be sent at the same time.
     ///
     /// - Returns: The outcome of the run if a remote folder can't be listed now; otherwise nil.
-    /// - Throws: `CancellationError` when the run was interrupted or the session was removed; ``QueueError`` when the store can't be used;
+    /// - Throws: `CancellationError` when the run was interrupted or the session was removed; ``QueueError`` when the database can't be used;
     ///   ``TransferError`` when no file descriptor is free. The next run resumes with the same item.
     @discardableResult @concurrent
     package func run() async throws -> RunOutcome? {
@@ -81,7 +81,7 @@ package struct FolderExpansion: Sendable {
             guard item.sequence != last else { throw CancellationError() }
             last = item.sequence
             guard item.kind.isFolder else {
-                try await send(.takeFiles(limit: Self.batch))
+                try await send(.takeFiles(limit: Self.batchSize))
                 continue
             }
             let start = try await begin(item)
@@ -96,7 +96,7 @@ package struct FolderExpansion: Sendable {
 
     /// Deletes the rows that an interrupted expansion by an earlier version of TransferKit left in the tables, because they are not part of
     /// the manifest. Called before the first file is sent.
-    func discardLeftovers() async throws {
+    func deleteLeftoverRows() async throws {
         guard let item = try await store.pendingItem(of: key), item.kind == .folder, item.hasRows else { return }
         _ = try await begin(item)
     }
@@ -122,14 +122,14 @@ package struct FolderExpansion: Sendable {
             if skipped > 0 { noteSkipped(item.path, skipped) }
         }
         try await send(.finish(item: item.sequence, ManifestTotals()))
-        // The statistics that this run read from the store count a partly read folder as a file of unknown size.
+        // The statistics that this run read from the database count a partly read folder as a file of unknown size.
         grow(ManifestTotals(files: countsItem ? -1 : 0, unsized: item.place == nil ? 0 : -1))
     }
 
-    private func next(of walk: FolderWalk, _ path: FilePath) async throws -> (ManifestBatch, place: [FolderPlace]) {
+    private func next(of walk: FolderWalk, _ path: FilePath) async throws -> (ManifestBatch, place: [FolderResumePoint]) {
         let end = reading(path)
         defer { end() }
-        return try await walk.next(Self.batch)
+        return try await walk.next(Self.batchSize)
     }
 
     /// Stores the numbers at which the folder's rows begin, and deletes the rows that an interrupted expansion left behind.

@@ -2,19 +2,19 @@ import Foundation
 package import SystemPackage
 import TransferCore
 
-/// A test hook that observes reads and injects read errors. The walk calls the hook before each read of an entry, with the folder's path
-/// and the number of entries read so far. Returns the system error (errno(3)) to simulate, or nil.
+/// A test hook that observes reads and injects read errors. The walk calls the hook before each read of an entry, with the folder's path and the
+/// number of entries read so far. The hook returns the system error (errno(3)) to simulate, or nil.
 package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
 /// Reads a folder and its subfolders in batches: depth first, with the entries of each folder sorted by the bytes of their names.
 ///
 /// Because the entries are sorted, an interrupted walk can resume after the last entry. The *place* at which it resumes is a list of
-/// ``FolderPlace`` values: one for each folder on the current path, from the outermost to the innermost.
+/// ``FolderResumePoint`` values: one for each folder on the current path, from the outermost to the innermost.
 ///
 /// Only the folders on the current path keep entries in memory: their names, and the sizes of at most 16,384 entries each. Together, the
 /// names use at most ``maximumNameBytes``, except that each folder may use 64 KiB. A folder with more names is read several times.
 ///
-/// Reports a folder that can't be read as failed, with the place at which a retry resumes. No entry is listed twice.
+/// A folder that can't be read becomes a failed item with the place at which a retry resumes, so no entry is listed twice.
 ///
 /// Each walk has its own thread, so a folder that hangs delays no other work.
 actor FolderWalk {
@@ -22,6 +22,7 @@ actor FolderWalk {
     /// The memory for a folder's names, in bytes, that is available even if the other folders on the current path use all memory for names.
     private static let minimumNameBytes = 64 << 10
 
+    /// A folder on the current path.
     private struct Frame {
         let number: Int64
         let path: [UInt8]
@@ -60,6 +61,7 @@ actor FolderWalk {
     /// The number of skipped entries, such as symbolic links and devices.
     private(set) var skipped = 0
     private let fault: FolderFault?
+
     init(
         _ root: PendingItem, from start: ManifestStart, excluding storage: FilePath, maximumBytes: Int64 = FileSize.sessionMaximum,
         maximumNameBytes: Int, fault: FolderFault? = nil
@@ -78,7 +80,7 @@ actor FolderWalk {
     ///
     /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if no file descriptor is free; a ``TransferError``
     ///   if a folder that is read several times can't be read again.
-    func next(_ limit: Int) throws -> (ManifestBatch, place: [FolderPlace]) {
+    func next(_ limit: Int) throws -> (ManifestBatch, place: [FolderResumePoint]) {
         var batch = ManifestBatch()
         if !hasBegun {
             hasBegun = true
@@ -103,11 +105,11 @@ actor FolderWalk {
                 stack.removeLast()
             }
         }
-        return (batch, stack.map { FolderPlace(number: $0.number, last: $0.last.map { Data($0) }, inode: $0.file.inode) })
+        return (batch, stack.map { FolderResumePoint(number: $0.number, last: $0.last.map { Data($0) }, inode: $0.file.inode) })
     }
 
     /// Opens the folders that an interrupted walk was reading.
-    private func resume(at place: [FolderPlace], _ batch: inout ManifestBatch) throws {
+    private func resume(at place: [FolderResumePoint], _ batch: inout ManifestBatch) throws {
         var row = ManifestDirectory(number: 0, parent: root.directory, source: root.source, destination: root.destination)
         var path = root.path.bytes
         for (level, folder) in place.enumerated() {
@@ -127,7 +129,7 @@ actor FolderWalk {
     ///   - place: The place of the folder and of the folders inside it that an interrupted walk was reading; nil if the manifest does not contain
     ///     the row yet.
     private func enter(
-        _ path: [UInt8], isLink: Bool, _ row: ManifestDirectory, at place: [FolderPlace]? = nil, _ batch: inout ManifestBatch
+        _ path: [UInt8], isLink: Bool, _ row: ManifestDirectory, at place: [FolderResumePoint]? = nil, _ batch: inout ManifestBatch
     ) throws {
         let last = place?.first?.last.map { [UInt8]($0) }
         func add(_ state: ItemState, _ error: TransferError) {
@@ -168,7 +170,7 @@ actor FolderWalk {
         try Task.checkCancellation()
         // The mount point of a disk that is not mounted is usually an empty folder.
         if last != nil, frame.count == 0, let inode = place?.first?.inode, inode != stream.identity.inode {
-            let message = "\(shown) is another folder than before, and it is empty. If its disk is not mounted, mount it, and then retry."
+            let message = "\(shown) is a different folder from before, and it is empty. If its disk is not mounted, mount it, then retry."
             return add(.failed, TransferError(.sourceLost, .notReadable, message))
         }
         if place == nil {
@@ -246,7 +248,7 @@ actor FolderWalk {
 
     private func add(
         _ kind: ItemKind, _ directory: Int64?, _ source: Data, _ destination: Data, size: Int64 = 0, state: ItemState = .pending,
-        error: TransferError? = nil, at place: [FolderPlace]? = nil, _ batch: inout ManifestBatch
+        error: TransferError? = nil, at place: [FolderResumePoint]? = nil, _ batch: inout ManifestBatch
     ) {
         batch.entries.append(
             ManifestEntry(

@@ -5,19 +5,19 @@ import TransferCore
 /// Expands a remote folder into the files of a session. Lists the folder, and then its subfolders in the order in which they were found.
 /// Stores one row for each file and folder.
 ///
-/// Folders that are not listed yet are rows in the store, so they take up no memory, regardless of their number and depth. After all rows
-/// of a folder have been stored, the folder is not listed again, even after a crash. The last rows of a folder may be stored with the rows
-/// of the next folders, but no later than the end of the run.
+/// Folders that are not listed yet are rows in the database, so they take up no memory, regardless of their number and depth. After all rows of
+/// a folder have been stored, the folder is not listed again, even after a crash. The last rows of a folder may be stored with the rows of the
+/// next folders, but no later than the end of the run.
 actor RemoteFolderExpansion {
     /// The key of the current folder's history among the file histories of a run. The keys of files are their positions, which start at 0.
     static let position: Int64 = -1
 
     /// The number of waiting rows at which all waiting rows are stored.
-    private static let batch = 1_000
+    private static let batchSize = 1_000
     /// The time since the last write after which the next added step triggers a write of all waiting rows.
     private static let longestWait = Duration.seconds(1)
-    /// The number of folders to read from the store at a time.
-    private static let page = 256
+    /// The number of folders to read from the database at a time.
+    private static let pageSize = 256
 
     private let context: RunContext
     private let record: EndpointRecord
@@ -35,7 +35,8 @@ actor RemoteFolderExpansion {
     private var growth = ManifestTotals()
     private var flushedAt: Duration
 
-    /// - Parameter history: The history of a folder that an earlier run of the session, in the same process, could not list.
+    /// - Parameter history: The history of the folder that an earlier run of the session, in the same process, could not list; nil if there is no
+    ///   such folder.
     init(context: RunContext, history: FileHistory?) {
         self.context = context
         self.history = history
@@ -45,9 +46,9 @@ actor RemoteFolderExpansion {
 
     /// Lists an item's folders, resuming after the folders that an earlier run listed.
     ///
-    /// - Parameter start: The numbers of the next rows. The store has no rows with these or higher numbers.
+    /// - Parameter start: The numbers of the next rows. The database has no rows with these or higher numbers.
     /// - Returns: The outcome of the run if the item can't be listed completely now; otherwise nil.
-    /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
+    /// - Throws: `CancellationError`; ``QueueError`` when the database can't be used.
     func run(_ item: PendingItem, from start: ManifestStart) async throws -> RunOutcome? {
         let room = FileSize.sessionMaximum.subtractingSaturated(context.live.bytesKnown)
         cursor = FolderCatalogue.Cursor(position: start.position, directory: start.directory, bytes: max(0, room))
@@ -60,7 +61,7 @@ actor RemoteFolderExpansion {
         }
         while true {
             try await flush()
-            let folders = try await context.store.remoteFolders(of: context.key, from: next, limit: Self.page)
+            let folders = try await context.store.remoteFolders(of: context.key, from: next, limit: Self.pageSize)
             guard let last = folders.last else { break }
             next = last.number + 1
             for folder in folders {
@@ -123,7 +124,7 @@ actor RemoteFolderExpansion {
 
     /// Begins an attempt: deletes the rows of the last attempt for this folder in this run, and creates the catalogue.
     private func begin(_ folder: RemoteFolder, of item: PendingItem) async throws -> FolderCatalogue {
-        try await withdraw(item)
+        try await deleteRows(of: item)
         let new = FolderCatalogue(
             of: folder, context.key, in: context.store, at: cursor, maximumNames: context.maximumListedNames
         ) { [self] batch, areLast in
@@ -135,7 +136,7 @@ actor RemoteFolderExpansion {
     }
 
     private func giveUp(_ folder: RemoteFolder, of item: PendingItem, _ error: TransferError) async throws {
-        try await withdraw(item)
+        try await deleteRows(of: item)
         var batch = ManifestBatch()
         batch.entries = [
             ManifestEntry(
@@ -150,7 +151,7 @@ actor RemoteFolderExpansion {
     }
 
     /// Deletes the rows of a folder that was not listed completely.
-    private func withdraw(_ item: PendingItem) async throws {
+    private func deleteRows(of item: PendingItem) async throws {
         guard let catalogue, await catalogue.hasRows else { return }
         self.catalogue = nil
         try await flush()
@@ -166,7 +167,7 @@ actor RemoteFolderExpansion {
         steps.append(step)
         rows += count
         growth += more
-        if rows >= Self.batch || context.clock.now() - flushedAt >= Self.longestWait { try await flush() }
+        if rows >= Self.batchSize || context.clock.now() - flushedAt >= Self.longestWait { try await flush() }
     }
 
     /// Makes all steps durable, in one transaction.

@@ -46,7 +46,7 @@ package final class Pacer: Sendable {
     /// Removes the limit of a session whose run has ended. The session's share of other limits goes to other sessions immediately.
     package func forget(session: SessionKey) {
         set(nil, for: .session(session))
-        state.withLock { $0.limits.dismiss(session) }
+        state.withLock { $0.limits.removeSession(session) }
     }
 
     /// Removes a deleted account and its limit.

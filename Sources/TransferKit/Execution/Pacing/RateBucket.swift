@@ -7,12 +7,12 @@ struct RateBucket: Sendable {
     private static let burst = 0.2
 
     private(set) var rate: Double
-    /// The bytes that are not promised to a session. Starts empty, so that removing and setting a limit repeatedly gains nothing.
+    /// The bytes that are not promised to a session. A new bucket has none, so that removing and setting a limit repeatedly gains nothing.
     var free = 0.0
     /// The sum of the bytes promised to sessions. ``RateLimits`` updates it before each ``refill(at:)``.
     var promised = 0.0
     /// The number of sessions that draw from this bucket. ``RateLimits`` updates it before each ``refill(at:)``.
-    var lanes = 0
+    var sessionCount = 0
     private var refilledAt: Double
 
     // MARK: Used during one division only
@@ -32,7 +32,7 @@ struct RateBucket: Sendable {
     mutating func refill(at now: Double) {
         guard now > refilledAt else { return }
         // At a few bytes per second, each session must still be able to accumulate a whole byte.
-        let capacity = max(rate * Self.burst, Double(lanes + 1))
+        let capacity = max(rate * Self.burst, Double(sessionCount + 1))
         free = min(free + rate * (now - refilledAt), max(0, capacity - promised))
         refilledAt = now
     }

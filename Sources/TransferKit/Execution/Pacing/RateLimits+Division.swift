@@ -3,49 +3,52 @@ extension RateLimits {
     private static let rounds = 8
     private static let negligible = 1e-9
 
-    /// Divides each bucket's pool equally among the lanes (``SessionLane``) that draw from it, up to the number of bytes that each lane
-    /// wants.
+    /// Divides each bucket's pool equally among the paced sessions (``PacedSession``) that draw from it, up to the number of bytes that each
+    /// session wants.
     ///
-    /// A lane takes each byte from all of its buckets. In each round, each bucket offers equal shares of its remaining bytes to the lanes
-    /// that still take part. Each lane takes the smallest of its offers. A lane drops out when it has enough, or when one of its buckets is
-    /// empty. Its unused share goes to the other lanes in the next round (max-min fairness). The result is in the lanes' `given` and the
-    /// buckets' `pool`.
+    /// A session takes each byte from all of its buckets. In each round, each bucket offers equal shares of its remaining bytes to the sessions
+    /// that still take part. Each session takes the smallest of its offers. A session drops out when it has enough, or when one of its buckets
+    /// is empty. Its unused share goes to the other sessions in the next round (max-min fairness). The result is in the sessions' `granted` and
+    /// the buckets' `pool`.
     ///
     /// - Parameters:
-    ///   - wants: Returns the number of bytes that a lane wants.
+    ///   - wants: Returns the number of bytes that a session wants.
     ///   - pools: Returns the number of bytes of a bucket to divide.
-    mutating func divide(wants: (SessionLane) -> Double, pools: (RateBucket) -> Double) {
-        for lane in lanes.indices {
-            lanes[lane].want = wants(lanes[lane])
-            lanes[lane].given = 0
-            for bucket in lanes[lane].path { buckets[bucket].pool = pools(buckets[bucket]) }
+    mutating func divide(wants: (PacedSession) -> Double, pools: (RateBucket) -> Double) {
+        for paced in pacedSessions.indices {
+            pacedSessions[paced].want = wants(pacedSessions[paced])
+            pacedSessions[paced].granted = 0
+            for bucket in pacedSessions[paced].bucketIndices { buckets[bucket].pool = pools(buckets[bucket]) }
         }
         for _ in 0..<Self.rounds {
             guard offer() else { return }
-            for lane in lanes.indices where lanes[lane].isTaking {
-                let share = lanes[lane].path.reduce(lanes[lane].want) { min($0, buckets[$1].level) }
-                lanes[lane].want -= share
-                lanes[lane].given += share
-                for bucket in lanes[lane].path { buckets[bucket].pool = max(0, buckets[bucket].pool - share) }
+            for paced in pacedSessions.indices where pacedSessions[paced].isTaking {
+                let share = pacedSessions[paced].bucketIndices.reduce(pacedSessions[paced].want) { min($0, buckets[$1].level) }
+                pacedSessions[paced].want -= share
+                pacedSessions[paced].granted += share
+                for bucket in pacedSessions[paced].bucketIndices { buckets[bucket].pool = max(0, buckets[bucket].pool - share) }
             }
         }
     }
 
-    /// Determines which lanes take part in the next round, and what each bucket offers. Returns false if no lane takes part.
+    /// Determines which sessions take part in the next round, and what each bucket offers. Returns false if no session takes part.
     private mutating func offer() -> Bool {
         var isAnyTaking = false
-        for lane in lanes.indices {
-            for bucket in lanes[lane].path { buckets[bucket].takers = 0 }
+        for paced in pacedSessions.indices {
+            for bucket in pacedSessions[paced].bucketIndices { buckets[bucket].takers = 0 }
         }
-        for lane in lanes.indices {
-            lanes[lane].isTaking =
-                lanes[lane].want > Self.negligible && lanes[lane].path.allSatisfy { buckets[$0].pool > Self.negligible }
-            guard lanes[lane].isTaking else { continue }
+        for paced in pacedSessions.indices {
+            pacedSessions[paced].isTaking =
+                pacedSessions[paced].want > Self.negligible
+                && pacedSessions[paced].bucketIndices.allSatisfy { buckets[$0].pool > Self.negligible }
+            guard pacedSessions[paced].isTaking else { continue }
             isAnyTaking = true
-            for bucket in lanes[lane].path { buckets[bucket].takers += 1 }
+            for bucket in pacedSessions[paced].bucketIndices { buckets[bucket].takers += 1 }
         }
-        for lane in lanes.indices where lanes[lane].isTaking {
-            for bucket in lanes[lane].path { buckets[bucket].level = buckets[bucket].pool / Double(buckets[bucket].takers) }
+        for paced in pacedSessions.indices where pacedSessions[paced].isTaking {
+            for bucket in pacedSessions[paced].bucketIndices {
+                buckets[bucket].level = buckets[bucket].pool / Double(buckets[bucket].takers)
+            }
         }
         return isAnyTaking
     }

@@ -16,7 +16,7 @@ package struct RateMeter: Sendable {
 
     /// Whether the samples cover half a second. Before that, the first burst distorts the rate, so an estimate of the remaining time would
     /// jump.
-    package var isSettled: Bool {
+    package var isReliable: Bool {
         guard let first, let last else { return false }
         return last.uptime - first.uptime >= .milliseconds(500)
     }

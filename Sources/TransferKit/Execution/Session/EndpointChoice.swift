@@ -28,32 +28,32 @@ package enum EndpointChoice: Equatable {
         let isUntried = { (endpoint: Endpoint) in history.failedEndpoints[endpoint] == nil && !history.exhausted.contains(endpoint) }
         let untried = availability.available.filter(isUntried)
         let candidates = untried.isEmpty ? availability.available : untried
-        let bound = availability.registered
+        let endpointWithBytes = availability.registered
             .filter { kept[$0.address, default: 0] > 0 && isUntried($0) }
             .max { (left, right) in
-                if history.home == left || history.home == right { return history.home == right }
+                if history.lastEndpoint == left || history.lastEndpoint == right { return history.lastEndpoint == right }
                 return kept[left.address, default: 0] < kept[right.address, default: 0]
             }
-        if let bound {
+        if let endpointWithBytes {
             let fallbackDelay = min(max(.zero, availability.account.fallbackAfter), Self.longestFallbackDelay)
-            if availability.available.contains(bound) {
-                self = .use(bound)
+            if availability.available.contains(endpointWithBytes) {
+                self = .use(endpointWithBytes)
                 return
             }
-            if let until = availability.busyUntil[bound], until > uptime {
-                self = .wait(bound, until: until)
+            if let until = availability.busyUntil[endpointWithBytes], until > uptime {
+                self = .wait(endpointWithBytes, until: until)
                 return
             }
             // The queue makes no attempts at an unavailable endpoint, so there are no failed attempts to count. Only the elapsed time
             // decides.
-            guard let since = routes.start(ofOutageSince: history.outages[bound]?.since ?? uptime, at: bound) else {
+            guard let since = routes.start(ofOutageSince: history.outages[endpointWithBytes]?.since ?? uptime, at: endpointWithBytes) else {
                 // Without a route, no other server can be reached either.
-                self = .wait(bound, until: uptime + fallbackDelay)
+                self = .wait(endpointWithBytes, until: uptime + fallbackDelay)
                 return
             }
             let fallbackTime = since + fallbackDelay
             if uptime < fallbackTime {
-                self = .wait(bound, until: fallbackTime)
+                self = .wait(endpointWithBytes, until: fallbackTime)
                 return
             }
         }

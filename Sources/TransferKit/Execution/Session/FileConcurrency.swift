@@ -23,7 +23,7 @@ package struct FileConcurrency: Sendable {
     /// The result of a file's attempt.
     package enum Outcome: Sendable {
         case completed
-        /// The server refused the file because it is overloaded.
+        /// The server refused the file because the server is overloaded.
         case refused
         /// The attempt failed temporarily without a response.
         case failed
@@ -55,7 +55,7 @@ package struct FileConcurrency: Sendable {
     /// The duration of the shortest round of the growth, at least 50 ms; nil before the end of the first round.
     private var shortestRound: Duration?
     /// Whether the current round only waits for requests that began under an earlier limit.
-    private var isSettling = false
+    private var awaitsEarlierRequests = false
 
     /// The highest limit at which a round ended without too many refusals; see ``Round/isRefused``.
     private var accepted = 0
@@ -127,7 +127,7 @@ package struct FileConcurrency: Sendable {
     /// look like a result.
     private func isDecided(_ round: Round, _ elapsed: Duration) -> Bool {
         switch phase {
-        case _ where isSettling, .growth: true
+        case _ where awaitsEarlierRequests, .growth: true
         case .steady, .trialAbove: round.ended >= 2 * round.limit && (elapsed > .seconds(1) || round.ended >= 100)
         case .trialBelow where round.ended >= 24 && round.rate(over: elapsed) < baseRate * 0.85: true
         case .trialBelow: round.ended >= 4 * round.limit && (elapsed > .seconds(2) || round.ended >= 400)
@@ -136,12 +136,12 @@ package struct FileConcurrency: Sendable {
 
     private mutating func end(_ ended: Round, now: Duration) {
         let elapsed = now - ended.began
-        let wasSettling = isSettling
+        let awaitedEarlierRequests = awaitsEarlierRequests
         if phase == .growth { shortestRound = min(shortestRound ?? elapsed, max(elapsed, .milliseconds(50))) }
-        isSettling = false
+        awaitsEarlierRequests = false
         if ended.failed * 4 >= max(ended.ended, 4) {
             reduce(to: limit / 2, now: now)
-        } else if !wasSettling, ended.reachesLimit {
+        } else if !awaitedEarlierRequests, ended.reachesLimit {
             accepted = max(accepted, min(limit, ended.limit))
             decide(ended.rate(over: elapsed), ended.limit)
         }
@@ -176,7 +176,7 @@ package struct FileConcurrency: Sendable {
         base = limit
         baseRate = 0
         badRounds = 0
-        isSettling = true
+        awaitsEarlierRequests = true
         roundsToTrial = ceiling != nil && limit < highest ? 1 : trialInterval
     }
 
@@ -196,14 +196,14 @@ package struct FileConcurrency: Sendable {
     private mutating func tryAbove() {
         phase = .trialAbove
         limit = min(highest, max(base + 1, ceiling == nil ? base + base / 2 : (base + highest + 1) / 2))
-        isSettling = true
+        awaitsEarlierRequests = true
     }
 
     private mutating func tryBelow() {
         guard base > minimum else { return stay(at: base) }
         phase = .trialBelow
         limit = max(minimum, min(base - 1, base * 3 / 4))
-        isSettling = true
+        awaitsEarlierRequests = true
     }
 
     private mutating func triedAbove(_ rate: Double) {

@@ -1,4 +1,4 @@
-/// Supplies the unfinished files of a session in order, in pages. ``SessionFiles`` reads the next page from the store while files from the
+/// Supplies the unfinished files of a session in order, in pages. ``SessionFiles`` reads the next page from the database while files from the
 /// current page are still left, and while the expansion of the session's folders adds files.
 package struct FileFeed {
     static let pageSize = 256
@@ -8,11 +8,11 @@ package struct FileFeed {
     private var pageAhead: FilePage?
     private var lastPosition: Int64 = -1
     private var isReading = false
-    /// Whether an expansion may add files to the store.
+    /// Whether an expansion may add files to the database.
     private(set) var isGrowing = false
-    /// Whether the last page was incomplete, and no file was added after its reading began.
+    /// Whether the page that was read last was not full, and no file was added after the reading of that page began.
     private var hasReadAll = false
-    /// Whether files were added after the reading of the current page began, so that the page may lack them.
+    /// Whether files were added after the reading of the next page began, so that this page may lack these files.
     private var grewWhileReading = false
     /// Whether all files have been read, and no expansion may add files.
     private var hasAllFiles = false
@@ -32,7 +32,7 @@ package struct FileFeed {
         return lastPosition
     }
 
-    /// Begins an expansion, which may add files to the store.
+    /// Begins an expansion, which may add files to the database.
     package mutating func beginGrowing() { isGrowing = true }
 
     /// Records that the expansion added files.

@@ -4,8 +4,8 @@ import Synchronization
 import SystemPackage
 import TransferCore
 
-/// The options and statistics of a running session. The run reads them from the store once, and then updates them in memory. Updating the
-/// progress never writes to the store.
+/// The options and statistics of a running session. The run reads them from the database once, and then updates them in memory. Updating the
+/// progress never writes to the database.
 package final class LiveRun: Sendable {
     private struct State: Sendable {
         var base: SessionStatistics
@@ -14,7 +14,7 @@ package final class LiveRun: Sendable {
         var context: Data?
         var active: [Int64: ActiveFile] = [:]
         /// The confirmed bytes that `base` includes for each unfinished file that this run attempted, by position; 0 during an attempt.
-        var counted: [Int64: Int64] = [:]
+        var countedBytes: [Int64: Int64] = [:]
         var meter = RateMeter()
         /// Whether the run is expanding the session's items into files.
         var isPreparing = false
@@ -39,7 +39,7 @@ package final class LiveRun: Sendable {
     /// The location of the endpoint that the session used before this run; nil if the session used no endpoint.
     package let endpointBefore: String?
     package let labels: RunLabels
-    let names = RunNames()
+    let names = RunNameClashes()
     /// Signals that the waiting files of the run are due now.
     let backoffsSkipped = ChangeSignal()
     private let startedAt: Duration
@@ -93,7 +93,7 @@ package final class LiveRun: Sendable {
     /// The error of a stream of the session that waits for disk space; nil if there is no such stream.
     var shortage: TransferError? { state.withLock { $0.shortages.values.first } }
 
-    /// Records that a stream begins or stops waiting for disk space.
+    /// Records that a stream begins to wait for disk space, or no longer waits.
     ///
     /// - Parameter error: The error that reports the lack of space; nil if the stream no longer waits.
     func setShortage(_ error: TransferError?, position: Int64) {
@@ -131,7 +131,7 @@ package final class LiveRun: Sendable {
     }
 
     /// Replaces the statistics. Called before the run's first attempt, if the session may have changed after the run read its statistics.
-    func rebase(_ statistics: SessionStatistics) {
+    func replaceStatistics(_ statistics: SessionStatistics) {
         state.withLock { $0.base = statistics }
     }
 
@@ -153,7 +153,7 @@ package final class LiveRun: Sendable {
     }
 
     /// Returns the path of the longest call that reads a local file, and the number of long calls. Returns nil if no call is long, or if this
-    /// method has returned a value since calls became long.
+    /// method has already returned a value and there has been a long call ever since.
     func newLongReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
         state.withLock { $0.localReads.newLongReads(at: uptime) }
     }
@@ -170,22 +170,22 @@ package final class LiveRun: Sendable {
     /// Records the start of an attempt.
     ///
     /// - Parameters:
-    ///   - counted: The confirmed bytes of the file that the statistics included when the run began. Used only for the file's first attempt
+    ///   - countedBytes: The confirmed bytes of the file that the statistics included when the run began. Used only for the file's first attempt
     ///     in this run.
-    ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `counted` may be larger, because it includes the
+    ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `countedBytes` may be larger, because it includes the
     ///     bytes of earlier attempts and of attempts at other endpoints. Even then, the shown statistics do not decrease.
     func begin(
-        position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64, isSizeGuessed: Bool = false,
+        position: Int64, size: Int64?, knownSize: Int64?, countedBytes: Int64, stored: Int64, isSizeGuessed: Bool = false,
         isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }, now: @escaping @Sendable () -> Duration = { .zero }
     ) -> ActiveFile {
         state.withLock {
-            let counted = $0.counted[position] ?? counted
+            let countedBytes = $0.countedBytes[position] ?? countedBytes
             let file = ActiveFile(
-                position: position, size: size, start: stored, floor: counted, isSizeGuessed: isSizeGuessed, isAwaiting: isAwaiting,
+                position: position, size: size, start: stored, floor: countedBytes, isSizeGuessed: isSizeGuessed, isAwaiting: isAwaiting,
                 now: now)
             Self.count(size, insteadOf: knownSize, in: &$0.base)
-            Self.subtract(counted, in: &$0.base)
-            $0.counted[position] = 0
+            Self.subtract(countedBytes, in: &$0.base)
+            $0.countedBytes[position] = 0
             $0.active[position] = file
             return file
         }
@@ -232,7 +232,7 @@ package final class LiveRun: Sendable {
         state.withLock {
             $0.active[file.position] = nil
             $0.base.bytesDone.addSaturated(confirmed)
-            $0.counted[file.position] = confirmed
+            $0.countedBytes[file.position] = confirmed
             $0.moved.addSaturated(file.moved)
             $0.times += file.phases.times
         }
@@ -243,7 +243,7 @@ package final class LiveRun: Sendable {
         state.withLock {
             // A file that failed before its size was known no longer counts as unsized.
             if !isSized { $0.base.filesUnsized -= 1 }
-            $0.counted[position] = nil
+            $0.countedBytes[position] = nil
             if isCompleted { $0.base.filesDone += 1 } else { $0.base.filesFailed += 1 }
         }
     }
@@ -252,18 +252,18 @@ package final class LiveRun: Sendable {
     func foundFolder(position: Int64, size: Int64?) {
         state.withLock {
             Self.count(0, insteadOf: size, in: &$0.base)
-            Self.subtract($0.counted[position] ?? 0, in: &$0.base)
+            Self.subtract($0.countedBytes[position] ?? 0, in: &$0.base)
             $0.shown = ShownFigures()
-            $0.counted[position] = nil
+            $0.countedBytes[position] = nil
         }
     }
 
     /// Restarts a file at byte 0: removes its previously confirmed bytes from the statistics.
     func restart(_ file: PendingFile) {
         state.withLock {
-            Self.subtract($0.counted[file.position] ?? file.confirmed, in: &$0.base)
+            Self.subtract($0.countedBytes[file.position] ?? file.confirmed, in: &$0.base)
             $0.shown = ShownFigures()
-            $0.counted[file.position] = 0
+            $0.countedBytes[file.position] = 0
         }
     }
 
@@ -304,7 +304,8 @@ package final class LiveRun: Sendable {
             var statistics = Self.statistics(&state)
             statistics.rate = state.meter.rate
             statistics.setElapsed(state.base.secondsElapsed + (uptime - startedAt).inSeconds)
-            if state.meter.isSettled, let rate = state.meter.rate, rate > 0, let total = statistics.bytesTotal, total > statistics.bytesSent
+            if state.meter.isReliable, let rate = state.meter.rate, rate > 0,
+                let total = statistics.bytesTotal, total > statistics.bytesSent
             {
                 statistics.secondsRemaining = Double(total - statistics.bytesSent) / rate
             }

@@ -3,7 +3,7 @@ package import SystemPackage
 
 /// The calls with which a run reads local files and folders. Finds calls that may hang, because the disk or the network share does not respond.
 package struct LocalReads: Sendable {
-    /// The duration from which a call counts as long.
+    /// The minimum duration of a long call.
     static let limit = Duration.seconds(30)
 
     private struct Call: Sendable {
@@ -24,8 +24,8 @@ package struct LocalReads: Sendable {
 
     mutating func end(_ number: Int) { calls[number] = nil }
 
-    /// Returns the path of the longest call and the number of long calls. Returns nil if no call is long, or if this method has returned a value
-    /// since calls became long.
+    /// Returns the path of the longest call and the number of long calls. Returns nil if no call is long, or if this method has already returned
+    /// a value and there has been a long call ever since.
     mutating func newLongReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
         let long = calls.values.filter { uptime - $0.start >= Self.limit }
         guard let longest = long.min(by: { $0.start < $1.start }) else {
@@ -46,16 +46,16 @@ package struct LocalReads: Sendable {
         let others =
             switch count {
             case ...1: ""
-            case 2: " Another file of the session also waits."
-            default: " \(count - 1) other files of the session also wait."
+            case 2: " Another file of the session is also waiting."
+            default: " \(count - 1) other files of the session are also waiting."
             }
-        return "Reading \(path) has taken more than \(limit). Its disk or network share may not respond.\(others)"
+        return "Reading \(path) has taken more than \(limit). Its disk or network share may not be responding.\(others)"
     }
 }
 
 extension RunContext {
-    /// Runs a call that reads a local file, on a thread that is allowed to block. If the session's calls hang, they hold at most
-    /// ``BlockingIO/Lane/ownerLimit`` threads.
+    /// Runs a call that reads a local file, on a thread that is allowed to block. If the session's calls hang, they block at most
+    /// ``BlockingIO/Pool/ownerLimit`` threads.
     func readLocally<Value: Sendable, Failure: Error>(
         _ path: FilePath, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {

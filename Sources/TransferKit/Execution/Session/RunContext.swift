@@ -27,9 +27,9 @@ package struct RunContext: Sendable {
     package var logger: Logger
     package var live: LiveRun
     package var streams: StreamRegistry
-    /// Receives each change of a file before the queue stores it; see ``QueueConfiguration/progressObserver``.
+    /// Called with each change of a file's progress before the queue stores the change; see ``QueueConfiguration/progressObserver``.
     var progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)?
-    /// Reports that the session can't continue, because the store is damaged.
+    /// Reports that the session can't continue, because the database is damaged.
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
     /// Makes the queue abandon the run unless the run ends within 30 s.
     var limitEnd: @Sendable () async -> Void = {}
@@ -40,7 +40,7 @@ package struct RunContext: Sendable {
     /// The maximum number of files and folders in a session with remote folders.
     package var maximumListedNames: Int64 = 10_000_000
     let endpointQuestion: EndpointQuestion
-    var names: RunNames { live.names }
+    var names: RunNameClashes { live.names }
 
     package init(
         key: SessionKey, id: SessionID, run: UInt64, currentEndpoints: @escaping @Sendable () async -> EndpointAvailability?,
@@ -92,10 +92,10 @@ package struct RunContext: Sendable {
         mailbox.postDeferrable(input(content), clock: clock)
     }
 
-    /// Adds a report to the mailbox, and returns when it is durable.
+    /// Adds a report to the mailbox, and returns when the report is durable.
     ///
-    /// - Throws: ``QueueError`` if the store fails, with the code `progressRefused` if the progress observer throws an error, or with the code
-    ///   `shutDown` if the queue abandoned the run or was shut down.
+    /// - Throws: ``QueueError`` if the database fails, with the code `progressRefused` if the progress observer throws an error, or with the
+    ///   code `shutDown` if the queue abandoned the run or was shut down.
     @discardableResult
     func send(_ content: RunEvent.Content) async throws(QueueError) -> InputResult {
         try await observe(content)
@@ -107,7 +107,8 @@ package struct RunContext: Sendable {
         return result
     }
 
-    /// Passes a change of a file to the progress observer, and waits for the observer. Ignores changes of a file's size, and other reports.
+    /// Passes a change of a file's progress to the progress observer, and waits for the observer. Ignores changes of a file's size, and reports that
+    /// do not concern a file.
     ///
     /// - Throws: ``QueueError`` with the code `progressRefused` if the observer throws an error.
     private func observe(_ content: RunEvent.Content) async throws(QueueError) {
@@ -116,7 +117,7 @@ package struct RunContext: Sendable {
         try await observe(event, position: position)
     }
 
-    /// Passes a change of one file to the progress observer, and waits for the observer.
+    /// Passes a change of one file's progress to the progress observer, and waits for the observer.
     ///
     /// - Throws: ``QueueError`` with the code `progressRefused` if the observer throws an error.
     func observe(_ event: FileEvent, position: Int64) async throws(QueueError) {
@@ -132,7 +133,7 @@ package struct RunContext: Sendable {
         .report(RunEvent(key: key, run: run, content: content))
     }
 
-    /// The error of a session of which a file failed. A session of one file fails with that file's error. The error of a larger session contains the
+    /// The error of a session with a failed file. A session of one file fails with that file's error. The error of a larger session contains the
     /// number of failed files and the first error.
     func summary(of failure: TransferError) -> TransferError {
         let statistics = live.statistics(at: clock.now())

@@ -5,7 +5,7 @@ extension SessionFiles {
     enum Event: Sendable {
         case file(FileRunner, Result<FileRunner.Outcome, any Error>)
         case page(Result<FilePage, any Error>)
-        /// The data that the first `count` prepared files need is now durable or could not be stored, so these files can start.
+        /// The preparations of the first `count` prepared files are now durable or could not be stored, so these files can start.
         case prepared(count: Int)
         /// A waiting file may be due.
         case due
@@ -39,7 +39,7 @@ extension SessionFiles {
     }
 
     /// A file that waits for its next attempt.
-    struct Waiting {
+    struct WaitingFile {
         let file: PendingFile
         let checkpoints: [String: StoredCheckpoint]
         var dueAt: Duration
@@ -47,12 +47,12 @@ extension SessionFiles {
         let error: TransferError?
     }
 
-    /// A prepared file.
-    struct Starting {
+    /// A file that is ready to start once its preparation is durable.
+    struct PreparedFile {
         let runner: FileRunner
         let step: FileRunner.Step
 
-        /// The task that stores what must be durable before the file starts; nil if nothing needs to be stored.
+        /// The task that stores the part file's checkpoint, which must be durable before the file starts; nil if nothing needs to be stored.
         var preparation: Task<Void, any Error>? {
             if case .attempt(let attempt) = step { attempt.preparation } else { nil }
         }
@@ -65,14 +65,14 @@ struct ItemExpansion: Sendable {
     private let growth: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
 
-    /// - Parameter expand: Adds the files to the store. Calls `noteGrowth` each time it has added files. Returns the outcome of the run if
-    ///   it can't add all files now.
+    /// - Parameter expand: Adds the files to the database. Calls `noteGrowth` each time it has added files. Returns the outcome of the run if
+    ///   not all files can be added now.
     init(_ expand: @escaping @Sendable (_ noteGrowth: @escaping @Sendable () -> Void) async throws -> RunOutcome?) {
         self.expand = expand
         (growth, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Adds all files to the store.
+    /// Adds all files to the database.
     func run() async -> SessionFiles.Event {
         defer { continuation.finish() }
         do {

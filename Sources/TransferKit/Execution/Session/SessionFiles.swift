@@ -17,10 +17,10 @@ struct SessionFiles {
     private var feed = FileFeed()
     private var window = FileWindow()
     private let turns: RequestTurns
-    private var waiting: [Int64: Waiting] = [:]
-    /// The prepared files, in order. Each file starts once the data that it needs is durable.
-    private var prepared: [Starting] = []
-    /// Whether a task waits for the data of prepared files to become durable.
+    private var waiting: [Int64: WaitingFile] = [:]
+    /// The prepared files, in order. Each file starts once its preparation (``PreparedFile/preparation``) is durable.
+    private var prepared: [PreparedFile] = []
+    /// Whether a task waits until the preparations of files are durable.
     private var isPreparing = false
     /// The uptime at which the run last determined which waiting files are due.
     private var dueCheckedAt = Duration.zero
@@ -52,8 +52,8 @@ struct SessionFiles {
     ///
     /// - Parameters:
     ///   - failure: The error of a file that failed in an earlier run; nil if no file failed.
-    ///   - expansion: Adds files to the store while other files are transferred; nil if the store already has all files.
-    /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used; ``TransferError`` when no file descriptor is free.
+    ///   - expansion: Adds files to the database while other files are transferred; nil if the database already has all files.
+    /// - Throws: `CancellationError`; ``QueueError`` when the database can't be used; ``TransferError`` when no file descriptor is free.
     mutating func run(after failure: TransferError?, expansion: ItemExpansion? = nil) async throws -> RunOutcome {
         self.failure = failure.map { (-1, $0) }
         await withTaskGroup(of: Event.self) { group in
@@ -94,7 +94,7 @@ struct SessionFiles {
             group.cancelAll()
             if let end, !window.isEmpty || feed.isGrowing { await context.willEnd(with: (try? end.get()) ?? .interrupted) }
             // Starts the prepared files, too, so that cancellation ends them in the same way as the files in flight.
-            for starting in prepared { start(starting, &group) }
+            for preparedFile in prepared { start(preparedFile, &group) }
             for await event in group { handle(event) }
         }
         for (position, waiting) in waiting { histories[position]?.wait(until: waiting.dueAt, after: waiting.error) }
@@ -133,8 +133,8 @@ struct SessionFiles {
         await prepareAdmittedFiles(&group)
         guard !isPreparing else { return }
         guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
-            // The remaining prepared files need to store no data. They were prepared while other files waited for the store.
-            for starting in prepared { start(starting, &group) }
+            // The remaining files have no preparation to store. They became ready while other files waited for the database.
+            for preparedFile in prepared { start(preparedFile, &group) }
             prepared = []
             return
         }
@@ -146,13 +146,13 @@ struct SessionFiles {
         }
     }
 
-    /// Starts the first `count` files that waited for the store.
+    /// Starts the first `count` prepared files, which waited for the database.
     private mutating func startPrepared(_ count: Int, _ group: inout TaskGroup<Event>) async {
         isPreparing = false
-        for starting in prepared.prefix(count) {
-            // The data of prepared files is stored in order, so the data of this file is already durable or soon will be.
-            _ = await starting.preparation?.result
-            start(starting, &group)
+        for preparedFile in prepared.prefix(count) {
+            // The preparations are stored in order, so this one is already durable or soon will be.
+            _ = await preparedFile.preparation?.result
+            start(preparedFile, &group)
         }
         prepared.removeFirst(count)
     }
@@ -178,7 +178,7 @@ struct SessionFiles {
             readAhead(&group)
             let history = histories[file.position] ?? FileHistory()
             if let dueAt = history.dueAt, dueAt > context.clock.now() {
-                waiting[file.position] = Waiting(file: file, checkpoints: checkpoints, dueAt: dueAt, error: history.waitsAfter)
+                waiting[file.position] = WaitingFile(file: file, checkpoints: checkpoints, dueAt: dueAt, error: history.waitsAfter)
                 continue
             }
             await prepare(
@@ -189,9 +189,9 @@ struct SessionFiles {
         }
     }
 
-    /// Determines the first step of a file. Starts the file, unless it or an earlier file must wait for the store.
-    private mutating func prepare(_ file: FileRunner, _ group: inout TaskGroup<Event>) async {
-        var runner = file
+    /// Determines the first step of a file. Starts the file, unless this file or an earlier one must wait for the database.
+    private mutating func prepare(_ initialRunner: FileRunner, _ group: inout TaskGroup<Event>) async {
+        var runner = initialRunner
         let step: FileRunner.Step
         do {
             step = try await runner.next()
@@ -201,12 +201,12 @@ struct SessionFiles {
         }
         histories[runner.file.position] = nil
         window.insert(runner.file.position, size: runner.file.size ?? 0)
-        let starting = Starting(runner: runner, step: step)
-        if prepared.isEmpty, starting.preparation == nil { start(starting, &group) } else { prepared.append(starting) }
+        let preparedFile = PreparedFile(runner: runner, step: step)
+        if prepared.isEmpty, preparedFile.preparation == nil { start(preparedFile, &group) } else { prepared.append(preparedFile) }
     }
 
-    private func start(_ starting: Starting, _ group: inout TaskGroup<Event>) {
-        let (runner, step) = (starting.runner, starting.step)
+    private func start(_ preparedFile: PreparedFile, _ group: inout TaskGroup<Event>) {
+        let (runner, step) = (preparedFile.runner, preparedFile.step)
         if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
             group.addImmediateTask { await Self.run(runner, from: step) }
         } else {
@@ -215,7 +215,7 @@ struct SessionFiles {
     }
 
     /// The due file with the lowest position; nil if no waiting file is due.
-    private var firstDue: Waiting? {
+    private var firstDue: WaitingFile? {
         waiting.values.filter { $0.dueAt <= dueCheckedAt }.min { $0.file.position < $1.file.position }
     }
 
@@ -310,7 +310,7 @@ struct SessionFiles {
         wait(waiting, error, isFirstReport: shortOfSpace.insert(runner.file.position).inserted)
     }
 
-    /// Makes all waiting files due immediately, if the app or the user requested it since the last call.
+    /// Makes all waiting files due immediately, if the app or the user requested this since the last call.
     ///
     /// - Returns: Whether there was a request.
     private mutating func skipBackoffs() -> Bool {
@@ -338,7 +338,7 @@ struct SessionFiles {
         let position = runner.file.position
         let now = context.clock.now()
         let dueAt = runner.history.dueAt ?? now
-        waiting[position] = Waiting(file: runner.file, checkpoints: runner.checkpoints, dueAt: dueAt, error: error)
+        waiting[position] = WaitingFile(file: runner.file, checkpoints: runner.checkpoints, dueAt: dueAt, error: error)
         // A failure that ends the run is reported together with the end of the run.
         guard let error, isFirstReport, end == nil, !window.isEmpty || mayTakeNew && !feed.isFinished else { return }
         context.live.disconnect { context.post(.attemptFailed(error, retryIn: dueAt - now, isLastInFlight: $0)) }

@@ -7,9 +7,9 @@ public import TransferCore
 package struct SessionRunner: Sendable {
     let context: RunContext
 
-    /// The delay before the next run after an unexpected error, such as a store that can't be read or written.
+    /// The delay before the next run after an unexpected error, for example because the database can't be read or written.
     private static let storeRetryDelay = Duration.seconds(10)
-    /// The delay before the next run if the store is damaged. Damage persists until the user acts.
+    /// The delay before the next run if the database is damaged. The damage persists until the user acts.
     static let damageRetryDelay = Duration.seconds(60)
 
     package init(context: RunContext) {
@@ -88,13 +88,13 @@ package struct SessionRunner: Sendable {
             return .finished(failure: failure, ignoresNewFiles: true)
         }
         guard hasItems, !isListing else { return try await files.run(after: failure) }
-        try await expansion(listing).discardLeftovers()
+        try await expansion(listing).deleteLeftoverRows()
         return try await files.run(after: failure, expansion: ItemExpansion { try await prepare(listing, noteGrowth: $0) })
     }
 
     /// Expands the session's new items into files.
     ///
-    /// - Parameter noteGrowth: Called each time files were added to the store.
+    /// - Parameter noteGrowth: Called each time files were added to the database.
     /// - Returns: The outcome of the run if a folder can't be read now; otherwise nil.
     private func prepare(
         _ listing: RemoteFolderExpansion, noteGrowth: @escaping @Sendable () -> Void = {}

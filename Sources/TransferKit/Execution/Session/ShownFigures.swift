@@ -6,7 +6,8 @@ import TransferCore
 package struct ShownFigures: Sendable {
     private(set) var done: Int64 = 0
     private(set) var sent: Int64 = 0
-    /// The part of ``done`` that the store contains after the run. The totals of the queue add the rest, so that they do not decrease.
+    /// The number of ``done`` bytes that are stored as confirmed after the run. The queue's totals also include the other ``done`` bytes, so that the
+    /// totals do not decrease.
     var confirmed: Int64 = 0
 
     package init() {}

@@ -60,7 +60,7 @@ public struct Account: Hashable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case name, endpoints, rateLimit, fallbackAfter, fallsBackOnCredentials, rules, timetable
-        // Existing stores use this name.
+        // Existing databases use this name.
         case maxConcurrentSessions = "sessionLimit"
     }
 

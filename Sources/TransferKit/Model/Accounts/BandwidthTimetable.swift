@@ -76,21 +76,21 @@ public struct BandwidthTimetable: Hashable, Sendable, Codable {
         return rule.rateLimit
     }
 
-    /// A time after `date` before which the limit stays the same: the next beginning or end of a rule, the next midnight, or the next
-    /// quarter of an hour, whichever comes first. The offset from UTC changes only at quarters of an hour.
+    /// Returns a time after `date` before which the limit stays the same: the next beginning or end of a rule, the next midnight, or the next quarter
+    /// of an hour, whichever comes first. The offset from UTC changes only at quarters of an hour.
     func validity(after date: Date, utcOffset: Int) -> Date {
         let second = LocalTime(date, utcOffset: utcOffset).second
-        let next = rules.flatMap { [$0.start, $0.end] }.map { $0 * 60 }.filter { $0 > second }.min() ?? LocalTime.day
+        let next = rules.flatMap { [$0.start, $0.end] }.map { $0 * 60 }.filter { $0 > second }.min() ?? LocalTime.secondsPerDay
         let now = date.timeIntervalSince1970.rounded(.down)
         let quarter = ((now / 900).rounded(.down) + 1) * 900
-        return Date(timeIntervalSince1970: min(now + Double(min(next, LocalTime.day) - second), quarter))
+        return Date(timeIntervalSince1970: min(now + Double(min(next, LocalTime.secondsPerDay) - second), quarter))
     }
 }
 
 /// A day of the week and a time of day.
 private struct LocalTime {
-    /// The seconds of a day.
-    static let day = 86_400
+    /// The number of seconds in a day.
+    static let secondsPerDay = 86_400
 
     let weekday: BandwidthTimetable.Weekday
     let dayBefore: BandwidthTimetable.Weekday
@@ -100,8 +100,8 @@ private struct LocalTime {
     init(_ date: Date, utcOffset: Int) {
         // A damaged clock must not cause an overflow.
         let seconds = Int(min(max(date.timeIntervalSince1970.rounded(.down), -1e12), 1e12)) + utcOffset
-        let day = Int((Double(seconds) / Double(Self.day)).rounded(.down))
-        second = seconds - day * Self.day
+        let day = Int((Double(seconds) / Double(Self.secondsPerDay)).rounded(.down))
+        second = seconds - day * Self.secondsPerDay
         // 1 January 1970 was a Thursday.
         let number = (day % 7 + 7 + 3) % 7
         let days = BandwidthTimetable.Weekday.allCases

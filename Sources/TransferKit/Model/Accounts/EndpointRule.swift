@@ -2,8 +2,8 @@ public import TransferCore
 
 /// A rule that changes the order of an account's endpoints for files of a given direction, size, or both.
 ///
-/// The first matching rule of an account applies to a file. The file tries the rule's endpoints first, in the rule's order, and then the
-/// account's other endpoints. A rule never moves a file away from an endpoint that has bytes of the file.
+/// The first matching rule of an account applies to a file. The queue tries the rule's endpoints first, in the rule's order, and then the account's
+/// other endpoints. A rule never moves a file away from an endpoint that has bytes of the file.
 public struct EndpointRule: Hashable, Sendable, Codable {
     /// The direction of matching sessions; nil for both directions.
     public var direction: TransferDirection?
@@ -35,7 +35,7 @@ public struct EndpointRule: Hashable, Sendable, Codable {
         return size >= minimumSize ?? 0 && size <= maximumSize ?? .max
     }
 
-    /// Returns the endpoints in the order in which a matching file tries them.
+    /// Returns the endpoints in the order in which the queue tries them for a matching file.
     func sorted(_ endpoints: [Endpoint]) -> [Endpoint] {
         let preferred = addresses.compactMap { address in endpoints.first { $0.address == address } }
         return preferred + endpoints.filter { !addresses.contains($0.address) }
@@ -46,7 +46,8 @@ public struct EndpointRule: Hashable, Sendable, Codable {
             throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" has no address, or the same address twice.")
         }
         guard addresses.allSatisfy({ address in account.endpoints.contains { $0.address == address } }) else {
-            throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" has an address that is not one of its endpoints.")
+            throw QueueError(
+                .invalidAccount, "A rule of the account \"\(account.name)\" has an address that none of the account's endpoints has.")
         }
         guard minimumSize ?? 0 >= 0, minimumSize ?? 0 <= maximumSize ?? .max else {
             throw QueueError(

@@ -38,14 +38,15 @@ public struct QueueEvent: Hashable, Sendable {
         /// A limit of the queue or of an account was set: the maximum number of active sessions, the rate limit, its timetable, the retention of
         /// completed sessions, or the minimum of free disk space.
         case limitsChanged
-        /// The store accepts no changes, for example because the disk is full. Running sessions continue at first, and their changes are
-        /// stored once the store works again. If the problem persists, the queue interrupts the sessions until the store works again. The
-        /// code `storageDamaged` can also mean that only a part of the store is damaged. Then only the sessions that need this part wait.
+        /// The database accepts no changes, for example because the disk is full. Running sessions continue at first, and their changes are stored
+        /// once the database accepts changes again. If the problem persists, the queue interrupts the sessions until the database accepts changes
+        /// again. The code `storageDamaged` can also mean that only some data in the database is damaged. Then only the sessions that need this data
+        /// wait.
         case storageFailed(QueueError)
-        /// A session was quarantined, because it can't be read, or because the store refuses to change it. The text describes the session and the
+        /// A session was quarantined, because it can't be read, or because the database refuses to change it. The text describes the session and the
         /// reason.
         case quarantined(String)
-        /// The store reached a limit, so the queue deleted the oldest sessions in quarantine, or forgot the oldest pending removals of remote
+        /// The database reached a limit, so the queue deleted the oldest sessions in quarantine, or dropped the oldest pending removals of remote
         /// content. The text contains their number. Not stored.
         case storeTrimmed(String)
         /// The statistics of the whole queue, at the interval ``QueueConfiguration/totalProgressInterval`` while sessions run, and once after the
@@ -105,8 +106,8 @@ public struct QueueEvent: Hashable, Sendable {
 
         /// The statistics of a running session changed. At most ten events a second for each session; never stored.
         case progress(SessionID, SessionStatistics)
-        /// An item starts or resumes: its first attempt begins in a run, or after a wait of more than a second. Only for sessions with
-        /// ``SessionOptions/reportsItemProgress``; never stored.
+        /// An item starts or resumes: its first attempt in a run begins, or its first attempt after a wait of more than a second. Only for sessions
+        /// with ``SessionOptions/reportsItemProgress``; never stored.
         case itemStarted(SessionID, position: Int64)
         /// The progress of an item in flight changed. At most ten events a second for each item, and none after the item has ended. Only for sessions
         /// with ``SessionOptions/reportsItemProgress``; never stored.

@@ -1,18 +1,18 @@
 /// When and how often the queue retries a failed attempt.
 ///
-/// Delays use exponential backoff with full jitter: each delay is random, from 0 s to an upper bound that doubles. Therefore, the clients of a
-/// server do not return at the same time.
+/// Delays use exponential backoff with full jitter: each delay is random, from 0 s to an upper bound that doubles. Therefore, the clients of a server
+/// do not all retry at the same time.
 public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The upper bound of the first delay, from 0 s to a year. Default: 1 s. The bound doubles with each consecutive failure.
     public var base: Duration
 
-    /// The upper bound of all delays, from 0 s to a year. Default: 5 min. A server can ask for a longer delay, at most 24 h.
+    /// The upper bound of all delays, from 0 s to a year. Default: 5 min. A server can request a longer delay, at most 24 h.
     public var maximumDelay: Duration
 
     /// The maximum number of consecutive failed attempts of a file at one endpoint, at least 1. Default: 8.
     ///
-    /// The count restarts when 64 KiB more of the file are confirmed, or 1 % of a file below 6.25 MiB. The count excludes attempts during an
-    /// outage of the server; see ``giveUpAfter``.
+    /// The count is reset when 64 KiB more of the file are confirmed, or 1 % of a file below 6.25 MiB. The count excludes attempts during an outage
+    /// of the server; see ``giveUpAfter``.
     public var maximumAttempts: Int
 
     /// How long an outage of the account's servers may last before a waiting session fails, at least 0 s. In an outage, no connection is
@@ -47,7 +47,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
 
     private static let longestDelay = Duration.seconds(366 * 24 * 3_600)
 
-    /// The longest delay that a server can ask for.
+    /// The longest delay that a server can request.
     static let longestRetryAfter = Duration.seconds(24 * 3_600)
 
     /// The longest retry delay during which a session keeps its slot.
@@ -61,7 +61,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     ///
     /// - Parameters:
     ///   - failures: The number of consecutive failed attempts, including the last attempt.
-    ///   - retryAfter: The delay that the server asks for; more than 24 h counts as 24 h. The result is never shorter.
+    ///   - retryAfter: The delay that the server requested; more than 24 h counts as 24 h. The result is never shorter.
     ///   - isOutage: Whether the attempts failed because of an outage.
     ///   - fraction: A random number in 0 ..< 1.
     package func delay(afterFailures failures: Int, retryAfter: Duration?, isOutage: Bool = false, fraction: Double) -> Duration {
@@ -75,7 +75,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         return max(jittered, min(retryAfter ?? .zero, Self.longestRetryAfter))
     }
 
-    /// The number of newly confirmed bytes that is progress in a file of any size.
+    /// The number of newly confirmed bytes that counts as progress in a file of any size.
     ///
     /// Without this bound, the queue would retry a file for years at a server that confirms a few bytes in each attempt, and then fails. The bound
     /// is low, because each attempt may be short on a path that soon breaks.

@@ -10,7 +10,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         case failSession
     }
 
-    /// The policy for a file that changed after a part of it was sent.
+    /// The policy for a file that changed after part of it was sent.
     public enum SourceChangePolicy: String, Hashable, Sendable, Codable {
         /// The file fails. The error describes the change.
         case fail
@@ -27,11 +27,11 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// When and how often failed attempts are retried.
     public var retry: RetryPolicy
 
-    /// The maximum time during which an attempt sends, receives and confirms no byte, more than 0 s. Default: 60 s.
+    /// The maximum time during which no byte of an attempt is sent, received or confirmed, more than 0 s. Default: 60 s.
     public var stallTimeout: Duration
 
-    /// The maximum time to wait for the server's response after a request, or the last byte of a file above 1 MiB, was sent. More than 0 s.
-    /// Applies if it is longer than ``stallTimeout``. Default: 300 s.
+    /// The maximum time to wait for the server's response after the last byte of a file or request above 1 MiB was sent, more than 0 s. Applies if it
+    /// is longer than ``stallTimeout``. Default: 300 s.
     public var responseTimeout: Duration
 
     /// The maximum time from the first start of the session until its end, from 1 s to 100 years. Includes all attempts, waits, pauses and restarts
@@ -45,7 +45,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// the machine's clock have no effect.
     public var deadline: Duration?
 
-    /// The policy for a file that changed after a part of it was sent. Default: the file fails, and the error describes the change.
+    /// The policy for a file that changed after part of it was sent. Default: the file fails, and the error describes the change.
     public var onSourceChange: SourceChangePolicy
 
     /// The rate limit of the whole session, in bytes per second, at least 1; nil for no limit.
@@ -65,14 +65,15 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     public var creation: CreationMode
 
     /// Whether events report the start and the progress of each item: ``QueueEvent/Kind/itemStarted(_:position:)`` and
-    /// ``QueueEvent/Kind/itemProgress(_:position:_:)``. Default: no, because a session can have a million items. The ends of items are always
+    /// ``QueueEvent/Kind/itemProgress(_:position:_:)``. Default: false, because a session can have a million items. The ends of items are always
     /// reported.
     public var reportsItemProgress: Bool
 
-    /// Whether the session may run while the network is expensive, according to the app; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
+    /// Whether the session may run while the network is expensive, according to the app; see ``TransferQueue/setNetworkCondition(_:)``. Default:
+    /// true.
     public var allowsExpensiveNetwork: Bool
 
-    /// Headers for each request of HTTP transports. The store contains them unencrypted, so use an endpoint's credentials for secrets.
+    /// Headers for each request of HTTP transports. The database contains them unencrypted, so use an endpoint's credentials for secrets.
     public var headers: [String: String]
 
     /// The maximum size of a chunk in bytes, at least 1. A chunk is the part of an upload that one request sends. Only for transports that send
@@ -90,7 +91,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Settings of the session, by name, that override the settings of its account's endpoints. Only settings that the transport allows for sessions
     /// are valid, such as `upload` for plain HTTP.
     ///
-    /// The store contains the settings unencrypted. A value can grant access, as a signed URL does, so printed options contain only the names.
+    /// The database contains the settings unencrypted. A value can grant access, as a signed URL does, so printed options contain only the names.
     public var settings: [String: String] {
         get { settingCapabilities.values }
         set { settingCapabilities = NamedCapabilities(newValue) }
@@ -103,7 +104,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     ///
     /// The endpoint must trust the URL: the URL must have the origin of the endpoint's address, or an origin from the endpoint's setting `origins`.
     /// Attempts skip endpoints that can't use the URL. If the account has only such endpoints, `enqueue` throws an error that names the reason. The
-    /// store contains the URL until the session is removed. Logs, errors, events and statuses never contain the URL.
+    /// database contains the URL until the session is removed. Logs, errors, events and statuses never contain the URL.
     ///
     /// ```swift
     /// let options = SessionOptions(creationURL: "https://upload.example.com/projects/7/files/")
@@ -186,7 +187,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     private enum CodingKeys: String, CodingKey {
         case metadata, onItemFailure, retry, stallTimeout, responseTimeout, deadline, onSourceChange, rateLimit, filesInFlight, verification
         case creation, reportsItemProgress, allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum, partEpoch
-        // Existing stores use these names.
+        // Existing databases use these names.
         case segmentsPerFile = "parallel"
         case settingCapabilities = "settings"
         case creationCapability = "creationURL"

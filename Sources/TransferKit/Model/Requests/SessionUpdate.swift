@@ -9,8 +9,8 @@ public import TransferCore
 /// try await queue.update(id, SessionUpdate(account: "archive", notBefore: .set(tonight), overwrite: .always))
 /// ```
 ///
-/// Some changes are valid only in some states, because in other states they would apply to only a part of the session's files. An update
-/// with such a change throws ``QueueError/Code/invalidTransition`` in other states, and changes nothing:
+/// Some changes are valid only in some states, because in other states they would apply only to some of the session's files. An update with such a
+/// change throws ``QueueError/Code/invalidTransition`` in other states, and changes nothing:
 ///
 /// - ``account``, ``metadata``, ``creation``, ``overwrite``, ``settings``, ``creationURL`` and ``expectedChecksum`` determine where and how files
 ///   arrive. They can change while the session is a draft, waiting or held, until its first bytes are transferred.
@@ -53,7 +53,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var verification: Verification?
     /// Whether the session may run while the network is expensive. If false, and the network is expensive, a running session is interrupted.
     public var allowsExpensiveNetwork: Bool?
-    /// Whether the queue reports each item in events; see ``SessionOptions/reportsItemProgress``.
+    /// Whether events report the start and the progress of each item; see ``SessionOptions/reportsItemProgress``.
     public var reportsItemProgress: Bool?
 
     /// The name of another account. The account must have endpoints that can perform the session, as for a new session.
@@ -73,7 +73,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var stallTimeout: Duration?
     /// See ``SessionOptions/responseTimeout``. Applies to attempts that begin later.
     public var responseTimeout: Duration?
-    /// See ``SessionOptions/deadline``. Applies immediately, even to a running session. The time still counts from the session's first start.
+    /// See ``SessionOptions/deadline``. Applies immediately, even to a running session. The time still begins with the session's first start.
     public var deadline: Change<Duration>?
     /// See ``SessionOptions/onSourceChange``.
     public var onSourceChange: SessionOptions.SourceChangePolicy?
@@ -106,7 +106,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var creationURL: Change<String>? {
         get {
             switch creationPlace {
-            case .set(let place): .set(place.text)
+            case .set(let capability): .set(capability.text)
             case .remove: .remove
             case nil: nil
             }

@@ -80,9 +80,9 @@ extension TransferItem {
 
     /// Creates an item for a form: text fields and files that are sent in one request, in the given order.
     ///
-    /// The files arrive together or not at all, so the form is one item: it has one state, one receipt and one response of the server. The
-    /// progress counts the bytes of all files, one after the other. A form can't resume: each attempt sends all of it. If a file is missing
-    /// or changes while it is sent, the form fails.
+    /// The files arrive together or not at all, so the form is one item: it has one state, one receipt and one response of the server. The form's
+    /// progress is the number of transferred bytes of all files, one file after the other. A form can't resume: each attempt sends the whole form. If
+    /// a file is missing, or changes while the form is sent, the form fails.
     ///
     /// The account needs an endpoint whose transport can send forms (``/TransferCore/FormUploading``), such as plain HTTP with an address
     /// that begins with `https+form://`. Otherwise, `enqueue` rejects the form. `enqueue` also rejects a form without a file, with more than

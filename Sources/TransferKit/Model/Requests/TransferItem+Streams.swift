@@ -60,7 +60,7 @@ extension TransferItem {
         let reader = InputStreamReader(stream)
         let producer = StreamProducer(length: length, ahead: ahead) { write in
             defer { reader.close() }
-            while let chunk = try await reader.next() { try await write(chunk) }
+            while let data = try await reader.next() { try await write(data) }
         }
         return TransferItem(.stream(producer), as: destination)
     }

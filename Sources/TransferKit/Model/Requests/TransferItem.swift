@@ -34,8 +34,8 @@ public struct TransferItem: Hashable, Sendable {
     /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders and
     /// downloads.
     ///
-    /// The queue does not remove this upload when the session is cancelled. Anyone who has the URL may be able to write to the upload. The
-    /// store contains the URL until the session is removed. Logs, errors, events and statuses never contain the URL.
+    /// The queue does not remove this upload when the session is cancelled. Anyone who has the URL may be able to write to the upload. The database
+    /// contains the URL until the session is removed. Logs, errors, events and statuses never contain the URL.
     public var uploadURL: String? {
         get { uploadCapability?.text }
         set { uploadCapability = newValue.map(Capability.init) }
@@ -56,8 +56,8 @@ public struct TransferItem: Hashable, Sendable {
     /// returns. Only for a single file. Default: false, so the queue reads the file in place.
     ///
     /// The copy shares the file's blocks if the file system supports this (Btrfs, XFS). Otherwise, all bytes are copied, except the holes of a sparse
-    /// file. If the disk lacks this space, `enqueue` throws before the first byte. If the task is cancelled during the copy, `enqueue` removes the
-    /// copies and throws `CancellationError`.
+    /// file. If the disk lacks this space, `enqueue` throws before it copies the first byte. If the task is cancelled during the copy, `enqueue`
+    /// removes the copies and throws `CancellationError`.
     ///
     /// The copy is on disk when `enqueue` returns, and only this user can read it. The queue deletes the copy when the item is completed or
     /// the session is removed, so a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy

@@ -5,13 +5,13 @@ import TransferCore
 /// A bounded buffer of bytes between a ``StreamWriter`` and the queue. A write waits while the buffer is full.
 final class ByteChannel: Sendable {
     private struct State: Sendable {
-        var chunks: [Data] = []
-        var buffered = 0
+        var buffers: [Data] = []
+        var bufferedBytes = 0
         /// The number of bytes that were written to the channel.
         var accepted: Int64 = 0
         /// The number of accepted bytes that are in the storage folder.
         var stored: Int64 = 0
-        /// Whether all bytes and the completion mark are stored.
+        /// Whether all bytes are stored, and the stored stream is marked as complete.
         var isSealed = false
         /// How the writer ended the stream; nil while the writer may write.
         var end: Result<Void, any Error>?
@@ -29,13 +29,13 @@ final class ByteChannel: Sendable {
 
     /// Waits until the buffer holds less than its capacity, then adds all of the data, even if it exceeds the remaining room.
     ///
-    /// - Throws: The reason why the stream takes no more bytes; `CancellationError` if the task is cancelled while it waits.
-    func write(_ chunk: Data) async throws {
+    /// - Throws: The reason why the stream accepts no more bytes; `CancellationError` if the task is cancelled while it waits.
+    func write(_ data: Data) async throws {
         while true {
             let version = changes.version
             let isAccepted = try state.withLock { state in
                 guard try Self.room(capacity, state) > 0 else { return false }
-                Self.append(chunk, to: &state)
+                Self.append(data, to: &state)
                 return true
             }
             if isAccepted { return changes.send() }
@@ -46,12 +46,12 @@ final class ByteChannel: Sendable {
     /// Adds as many bytes of the data as the buffer has room for, without waiting.
     ///
     /// - Returns: The number of added bytes.
-    /// - Throws: The reason why the stream takes no more bytes.
-    func tryWrite(_ chunk: some DataProtocol) throws -> Int {
+    /// - Throws: The reason why the stream accepts no more bytes.
+    func tryWrite(_ data: some DataProtocol) throws -> Int {
         let count = try state.withLock { state in
-            let count = min(chunk.count, try Self.room(capacity, state))
+            let count = min(data.count, try Self.room(capacity, state))
             // Copies only the bytes that it adds, because the caller passes the rest again.
-            if count > 0 { Self.append(Data(chunk.prefix(count)), to: &state) }
+            if count > 0 { Self.append(Data(data.prefix(count)), to: &state) }
             return count
         }
         if count > 0 { changes.send() }
@@ -74,17 +74,17 @@ final class ByteChannel: Sendable {
 
     /// Returns the number of bytes that the buffer has room for.
     ///
-    /// - Throws: The reason why the stream takes no more bytes.
+    /// - Throws: The reason why the stream accepts no more bytes.
     private static func room(_ capacity: Int, _ state: State) throws -> Int {
         if let refusal = state.refusal { throw refusal }
         guard state.end == nil else { throw TransferError(.permanent, .internalFailure, "Cannot write to a finished stream.") }
-        return max(0, capacity - state.buffered)
+        return max(0, capacity - state.bufferedBytes)
     }
 
-    private static func append(_ chunk: Data, to state: inout State) {
-        state.chunks.append(chunk)
-        state.buffered += chunk.count
-        state.accepted += Int64(chunk.count)
+    private static func append(_ data: Data, to state: inout State) {
+        state.buffers.append(data)
+        state.bufferedBytes += data.count
+        state.accepted += Int64(data.count)
     }
 
     /// Ends the stream. Only the first call has an effect.
@@ -93,7 +93,7 @@ final class ByteChannel: Sendable {
         changes.send()
     }
 
-    /// Handles a report from the queue about the bytes that it has read.
+    /// Handles a report from the queue about the bytes that the queue has read.
     func handle(_ report: StreamReport) {
         state.withLock { state in
             switch report {
@@ -102,13 +102,13 @@ final class ByteChannel: Sendable {
             case .refused(let error):
                 // Once the last byte is stored, no writer needs the error.
                 if state.refusal == nil, !state.isSealed { state.refusal = error }
-                state.chunks = []
+                state.buffers = []
             }
         }
         changes.send()
     }
 
-    /// Waits until all bytes written so far are stored and, after the end of the stream, until the completion mark is stored.
+    /// Waits until all bytes written so far are stored and, after the end of the stream, until the stored stream is marked as complete.
     ///
     /// - Throws: The reason why the queue stopped reading; the error with which the writer ended the stream; `CancellationError`.
     func flush() async throws {
@@ -133,16 +133,16 @@ final class ByteChannel: Sendable {
     func read() async throws -> [Data]? {
         while true {
             let version = changes.version
-            let (chunks, end) = state.withLock { state in
+            let (buffers, end) = state.withLock { state in
                 defer {
-                    state.chunks = []
-                    state.buffered = 0
+                    state.buffers = []
+                    state.bufferedBytes = 0
                 }
-                return (state.chunks, state.end)
+                return (state.buffers, state.end)
             }
-            if !chunks.isEmpty {
+            if !buffers.isEmpty {
                 changes.send()
-                return chunks
+                return buffers
             }
             if let end {
                 try end.get()

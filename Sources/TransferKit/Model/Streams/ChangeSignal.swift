@@ -5,7 +5,7 @@ import TransferCore
 package final class ChangeSignal: Sendable {
     private struct State: Sendable {
         var version = 0
-        var waiting: [ObjectIdentifier: Once<Void>] = [:]
+        var waiting: [ObjectIdentifier: SingleResult<Void>] = [:]
     }
 
     private let state = Locked(State())
@@ -30,7 +30,7 @@ package final class ChangeSignal: Sendable {
     /// - Throws: `CancellationError` if the task is cancelled before the change.
     package func wait(after version: Int) async throws {
         try Task.checkCancellation()
-        let change = Once<Void>()
+        let change = SingleResult<Void>()
         let mustWait = state.withLock { state in
             guard state.version == version else { return false }
             state.waiting[ObjectIdentifier(change)] = change

@@ -4,7 +4,7 @@ import Locking
 
 /// Reads an input stream on a separate dispatch queue, because a read can block for as long as the stream has no bytes.
 final class InputStreamReader: @unchecked Sendable {  // Only the blocks of `queue`, which run one at a time, use the stream.
-    private static let chunkSize = 256 * 1024
+    private static let bufferSize = 256 * 1024
 
     private let stream: InputStream
     private let queue = DispatchQueue(label: "TransferKit.InputStream")
@@ -39,11 +39,11 @@ final class InputStreamReader: @unchecked Sendable {  // Only the blocks of `que
 
     private func read() throws -> Data? {
         if stream.streamStatus == .notOpen { stream.open() }
-        var chunk = Data(count: Self.chunkSize)
-        let count = unsafe chunk.withUnsafeMutableBytes { buffer in
+        var data = Data(count: Self.bufferSize)
+        let count = unsafe data.withUnsafeMutableBytes { buffer in
             unsafe buffer.assumingMemoryBound(to: UInt8.self).baseAddress.map { unsafe stream.read($0, maxLength: buffer.count) } ?? -1
         }
         guard count >= 0 else { throw stream.streamError ?? CocoaError(.fileReadUnknown) }
-        return count == 0 ? nil : chunk.prefix(count)
+        return count == 0 ? nil : data.prefix(count)
     }
 }

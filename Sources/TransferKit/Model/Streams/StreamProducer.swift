@@ -2,11 +2,11 @@ import Foundation
 import Locking
 import TransferCore
 
-/// A report of the queue about the bytes that it reads from a stream.
+/// A report of the queue about the bytes that the queue reads from a stream.
 enum StreamReport: Sendable {
     /// The storage folder contains this number of additional bytes.
     case stored(Int)
-    /// All bytes are in the storage folder, with a completion mark that survives restarts of the process and of the machine.
+    /// All bytes are in the storage folder, in a file that is marked as complete. The mark survives restarts of the process and of the machine.
     case sealed
     /// The queue no longer reads the stream.
     case refused(any Error)
@@ -50,7 +50,7 @@ package final class StreamProducer: Sendable {
         }
     }
 
-    /// Gives up the claim, so that another caller can claim the stream. Call it only if nothing was read from the stream.
+    /// Gives up the claim, so that another caller can claim the stream. Call this method only if nothing was read from the stream.
     func unclaim() {
         isClaimed.withLock { $0 = false }
     }
@@ -64,8 +64,8 @@ extension StreamProducer {
     /// Creates a producer of the bytes that a ``StreamWriter`` writes.
     convenience init(reading channel: ByteChannel, length: Int64?, ahead: Int64) {
         self.init(length: length, ahead: ahead, report: channel.handle) { write in
-            while let chunks = try await channel.read() {
-                for chunk in chunks { try await write(chunk) }
+            while let buffers = try await channel.read() {
+                for data in buffers { try await write(data) }
             }
         }
     }

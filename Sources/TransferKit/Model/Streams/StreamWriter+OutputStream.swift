@@ -82,9 +82,9 @@ private final class WriterOutputStream: OutputStream {
         guard let writer, status == .open else { return -1 }
         guard count > 0 else { return 0 }
         do {
-            let chunk = unsafe UnsafeRawBufferPointer(start: buffer, count: count)
+            let bytes = unsafe UnsafeRawBufferPointer(start: buffer, count: count)
             while true {
-                let written = try unsafe writer.tryWrite(chunk)
+                let written = try unsafe writer.tryWrite(bytes)
                 if written > 0 { return written }
                 try waitForRoom(writer)
             }

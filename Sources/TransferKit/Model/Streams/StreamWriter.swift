@@ -22,8 +22,8 @@ public final class StreamWriter: Sendable {
     /// - Throws: A ``/TransferCore/TransferError`` if the stream has ended, or if the queue no longer reads the stream, for example because
     ///   the session was cancelled; `CancellationError` if the task is cancelled while the call waits. After an error, no byte of the data
     ///   is sent.
-    public func write(_ chunk: some DataProtocol) async throws {
-        let data = chunk as? Data ?? Data(chunk)
+    public func write(_ bytes: some DataProtocol) async throws {
+        let data = bytes as? Data ?? Data(bytes)
         guard !data.isEmpty else { return }
         try await channel.write(data)
     }
@@ -43,8 +43,8 @@ public final class StreamWriter: Sendable {
     ///
     /// - Returns: The number of appended bytes, from the start of the data; 0 if the buffer is full.
     /// - Throws: A ``/TransferCore/TransferError`` if the queue no longer reads the stream, or the stream has ended.
-    public func tryWrite(_ chunk: some DataProtocol) throws -> Int {
-        try channel.tryWrite(chunk)
+    public func tryWrite(_ bytes: some DataProtocol) throws -> Int {
+        try channel.tryWrite(bytes)
     }
 
     /// Whether ``tryWrite(_:)`` would now append bytes, or throw an error. If false, the buffer is full, and the call would return 0.

@@ -10,5 +10,6 @@ public struct UnfinishedStream: Hashable, Sendable {
     /// The offset of the next byte to write, from 0. All earlier bytes are stored in the storage folder or confirmed by the server.
     public let offset: Int64
 
+    /// The name of the stream's file in the storage folder.
     let name: Data
 }

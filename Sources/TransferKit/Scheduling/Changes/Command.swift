@@ -6,7 +6,7 @@ package enum Command: Sendable, Codable {
     /// Saves an account unless the stored account has changed since the caller read it. The first value is the account that the caller
     /// read, or nil if the account did not exist. ``InputResult/isGranted`` shows whether the account was saved.
     case replaceAccount(Account?, with: Account)
-    /// Deletes an account. Fails if the account has sessions, unless `cascade` is true; then removes its sessions first.
+    /// Deletes an account. If the account has sessions, the command fails; if `cascade` is true, the command first removes the sessions instead.
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
     /// Allows immediate probes of the account's unavailable endpoints, and ends the retry delays of its sessions.
@@ -15,19 +15,19 @@ package enum Command: Sendable, Codable {
     case setMaxConcurrentSessions(Int?, account: String?)
     /// Sets the rate limit, in bytes per second, of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setRateLimit(Int64?, account: String?)
-    /// Sets the timetable of the rate limit of an account, or of the queue if `account` is nil. Nil removes the stored timetable.
+    /// Sets the rate-limit timetable of an account, or of the queue if `account` is nil. A nil timetable removes the stored timetable.
     case setTimetable(BandwidthTimetable?, account: String?)
-    /// Sets how long completed sessions stay. Nil removes the stored value.
+    /// Sets how long completed sessions stay in the queue. Nil removes the stored retention.
     case setRetention(Retention?)
-    /// Sets the free space, in bytes, below which no session starts. Nil removes the stored value.
+    /// Sets the free space, in bytes, below which no session starts. Nil removes the stored minimum.
     case setDiskFloor(Int64?)
-    /// Adds sessions at an index, or at the end if the index is nil. If `expecting` is given, the command fails unless it is the
+    /// Adds sessions at an index, or at the end if the index is nil. If `expecting` is given, the command fails unless `expecting` is the
     /// current revision of the order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     /// Stores sessions as drafts, which are not in the order of the queue.
     case saveDrafts([SessionDraft])
     case addItems(SessionReference, [ItemDraft])
-    /// Stores the progress that another queue made on the files of a draft, in the order of that queue's reports.
+    /// Stores the progress that another queue made on the files of a draft, in the order in which that queue reported the progress.
     case addProgress(SessionReference, [FileProgress])
     /// Removes items that have not begun, and adds items at the end of the session. Fails if the rows of the items have changed since the caller
     /// checked them.
@@ -35,7 +35,8 @@ package enum Command: Sendable, Codable {
     case perform(SessionOperation, SessionTarget)
     /// Quarantines a session whose rows can't be read or changed; the string is the reason. The session leaves the order, and its rows are kept.
     case quarantine(SessionID, String)
-    /// Removes a session that has no run, because another queue continues it. Keeps its unfinished uploads and part files.
+    /// Removes a session that has no run, because another queue continues the session. Keeps the session's unfinished uploads and part
+    /// files.
     case withdraw(SessionID)
     case setNetwork(NetworkCondition)
     /// This machine has a new route, so servers that could not be reached may now be reachable.
@@ -53,12 +54,12 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     /// Members of a group that were looked up before the command was sent. Sessions that have been removed or have left the group since then are
     /// skipped.
     case found([SessionID], of: SessionGroup)
-    /// One part of a large group that is processed in parts: any part of a move, or a later part of another operation. `mark` is
-    /// the ``InputResult/Part/mark`` of the first part, which all parts share; a move ignores it.
+    /// One part of a large group that is processed in parts: any part of a move, or a later part of another operation. `mark` is the
+    /// ``InputResult/Part/mark`` of the first part; all parts share this mark. A move ignores the mark.
     case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
-/// The result of an input, such as a command or the request for a probe (``RunEvent/Content/probe(_:)``), for its caller.
+/// The result of an input, such as a command or the request for a probe (``RunEvent/Content/probe(_:)``), for the sender of the input.
 package struct InputResult: Sendable, Equatable {
     /// The added or changed sessions. `enqueue` returns one session for each draft: the new session, or the existing session that the draft
     /// duplicates.

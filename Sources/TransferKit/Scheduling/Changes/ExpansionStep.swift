@@ -1,8 +1,8 @@
 package import Foundation
 package import TransferCore
 
-/// One step of the expansion of a session's items into its manifest, which is the ordered list of files. In each case, `item` is the
-/// sequence of the item's row in the table `item`.
+/// A step that expands a session's items into the session's manifest, the ordered list of its files. In each case, `item` is the sequence
+/// number of the item's row in the table `item`.
 ///
 /// The first unread folder and all items after that folder wait in a separate list, the table `item`. A step changes the manifest and this
 /// list in one transaction. If the process ends between two steps, a folder may be only partly in the manifest. The next run resumes a
@@ -15,28 +15,29 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     /// Deletes at most `limit` file rows and at most `limit` folder rows that an interrupted expansion of the item's folder added, and that
     /// the statistics do not include.
     case discard(item: Int64, limit: Int)
-    /// Adds rows of a remote folder. The session's statistics include the rows after ``listed(item:_:next:)``.
+    /// Adds rows of a remote folder to the manifest. The session's statistics do not include these rows until ``listed(item:_:next:)``.
     case add(item: Int64, ManifestBatch)
-    /// Adds rows of a local folder, and includes them in the session's statistics. After an interruption, the next run resumes at `place`.
-    case read(item: Int64, ManifestBatch, place: [FolderPlace])
-    /// Records that one subfolder of a remote folder and all its entries are in the manifest. The next rows come from the subfolder `next`,
-    /// or, if `next` does not exist, from the subfolder with the next higher number.
+    /// Adds rows of a local folder to the manifest, and includes them in the session's statistics. After an interruption, the next run
+    /// resumes reading at `place`.
+    case read(item: Int64, ManifestBatch, place: [FolderResumePoint])
+    /// Records that the manifest contains all entries of one folder: the item's remote folder, or one of its subfolders. The next rows come
+    /// from the folder with the number `next`, or, if this folder does not exist, from the folder with the next higher number.
     case listed(item: Int64, ManifestTotals, next: Int64)
-    /// Records that the whole folder is in the manifest.
+    /// Records that the item's whole folder is in the manifest, and removes the item from the list of waiting items.
     case finish(item: Int64, ManifestTotals)
-    /// Moves at most `limit` files from the start of the list of waiting items to the manifest.
+    /// Moves the files before the first folder, but at most `limit` files, from the list of waiting items to the manifest.
     case takeFiles(limit: Int)
     /// Several steps that one transaction stores.
     case group([ExpansionStep])
 
     /// The single steps, in order.
-    var parts: [ExpansionStep] {
-        if case .group(let steps) = self { steps.flatMap(\.parts) } else { [self] }
+    var singleSteps: [ExpansionStep] {
+        if case .group(let steps) = self { steps.flatMap(\.singleSteps) } else { [self] }
     }
 
     /// Whether the step changes the statistics of its session.
     var changesFigures: Bool {
-        parts.contains { step in
+        singleSteps.contains { step in
             switch step {
             case .read, .listed, .finish: true
             default: false
@@ -51,9 +52,10 @@ package struct ManifestStart: Sendable, Codable, Equatable {
     package var directory: Int64
 }
 
-/// A folder that an expansion is reading, and the last entry whose rows are in the manifest. The entries are in the order of their names'
-/// bytes. The *place* at which an interrupted expansion resumes is a list of these values, from the outermost folder to the innermost.
-package struct FolderPlace: Sendable, Codable, Equatable {
+/// A folder that an expansion is reading, and the last entry whose rows are in the manifest. An expansion reads the entries of a folder in
+/// the byte order of their names. The *place* at which an interrupted expansion resumes is a list of these values, from the outermost
+/// folder to the innermost.
+package struct FolderResumePoint: Sendable, Codable, Equatable {
     /// The number of the folder's row.
     package var number: Int64
     /// The name of the last entry; nil if the manifest contains no entry of the folder. If the expansion is reading a subfolder of the
@@ -63,7 +65,7 @@ package struct FolderPlace: Sendable, Codable, Equatable {
     package var inode: UInt64?
 }
 
-/// Rows for the manifest, in order.
+/// Rows to add to the manifest, in order.
 package struct ManifestBatch: Sendable, Codable, Equatable {
     package var directories: [ManifestDirectory] = []
     package var entries: [ManifestEntry] = []
@@ -72,7 +74,7 @@ package struct ManifestBatch: Sendable, Codable, Equatable {
 
     package var count: Int { directories.count + entries.count }
 
-    /// The totals of the entries.
+    /// The totals of the entries, without skipped entries.
     package var totals: ManifestTotals {
         entries.reduce(into: ManifestTotals()) { totals, entry in
             guard entry.state != .skipped else { return }
@@ -93,7 +95,7 @@ package struct ManifestDirectory: Sendable, Codable, Equatable {
     package var destination: Data
 }
 
-/// A file of the manifest, or a folder entry that is not transferred but must be reported.
+/// A file of the manifest, or another entry of a folder, which is not transferred but must be reported.
 package struct ManifestEntry: Sendable, Codable, Equatable {
     package var position: Int64
     /// The number of the folder that contains the entry; nil if `source` and `destination` are complete paths.
@@ -112,11 +114,12 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     /// The policy for symbolic links; nil if the entry needs no policy. A folder that could not be read needs the policy for a retry. A
     /// file needs the policy unless the policy is to follow all links.
     package var symbolicLinks: SymbolicLinkPolicy?
-    /// For a folder that could not be read further, where a retry resumes; nil if none of its entries are in the manifest.
-    package var place: [FolderPlace]?
+    /// The place at which a retry resumes, for a folder that could not be read completely; nil if the manifest contains no entry of the
+    /// folder.
+    package var place: [FolderResumePoint]?
 }
 
-/// The totals of a folder that was read. Skipped entries do not count.
+/// The totals of a folder's entries, without skipped entries.
 package struct ManifestTotals: Sendable, Codable, Equatable {
     package var files: Int64 = 0
     /// The number of ``files`` that can't be transferred.

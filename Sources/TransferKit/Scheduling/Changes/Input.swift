@@ -1,9 +1,9 @@
 package import Foundation
 
-/// The store's row ID of a session. Identifies the session within one storage folder.
+/// The row ID of a session in the database. Identifies the session within one storage folder.
 package typealias SessionKey = Int64
 
-/// The store's row ID of an account.
+/// The row ID of an account in the database.
 package typealias AccountKey = Int32
 
 /// An input of the scheduler.
@@ -12,7 +12,7 @@ package enum Input: Sendable, Codable {
     case command(Command)
     /// An event of a run.
     case report(RunEvent)
-    /// The result of an attempt to remove the content of an entry of the discard outbox (``PendingDiscard``).
+    /// The result of an attempt at a pending removal (``PendingDiscard``).
     case discarded(DiscardResult)
     /// A postponement of all removals that are due at certain endpoints.
     case postponed(DiscardPostponement)
@@ -22,9 +22,9 @@ package enum Input: Sendable, Codable {
     case tick
 }
 
-/// The result of an attempt to remove the content of an entry of the discard outbox (``PendingDiscard``).
+/// The result of an attempt at a pending removal (``PendingDiscard``).
 package struct DiscardResult: Sendable, Codable {
-    /// The key of the entry; see ``PendingDiscard/key``.
+    /// The key of the removal; see ``PendingDiscard/key``.
     package var key: Int64
     /// The time of the next attempt; nil if the removal is finished.
     package var nextAttempt: Date?
@@ -44,7 +44,7 @@ package struct DiscardPostponement: Sendable, Codable {
     package var storedEndpoints: [String]
     /// The current date. Postpones only removals that are due by this date.
     package var dueAt: Date
-    /// Removals with a deadline at or before this date are abandoned instead of postponed.
+    /// Removals whose deadline is at or before this date are abandoned instead of being postponed.
     package var expiredAt: Date
     /// The date at which the postponed removals are due again.
     package var until: Date

@@ -1,5 +1,5 @@
-/// The stored settings of a queue. If a setting is nil, the value from the configuration applies. The configuration has no rate limit and no
-/// timetable, so nil means no limit there.
+/// The stored settings of a queue. If a setting is nil, the value from the configuration applies. The configuration contains neither a rate
+/// limit nor a timetable. For these two settings, nil means no limit.
 package struct QueueSettings: Sendable, Equatable {
     package var orderRevision: UInt64 = 0
     package var maxConcurrentSessions: Int?

@@ -41,11 +41,11 @@ package struct RunEvent: Sendable, Codable {
         case attemptFailed(TransferError, retryIn: Duration, isLastInFlight: Bool)
         /// The waiting files of the run are due now, because of a command such as `run`.
         case waitsSkipped
-        /// The times of the run's attempts. Reported before the end of the run.
+        /// The time that the run's attempts spent in each phase of the transfer. Reported before the end of the run.
         case times(TransferTimes)
         /// The run has ended.
         case ended(RunOutcome)
-        /// The run was expected to end with this outcome, but did not end within 30 s. The scheduler ignores the run's later reports,
+        /// The run was expected to end with this outcome, but did not end within 30 s. The scheduler ignores the run's later events,
         /// except ``ended(_:)``.
         case abandoned(RunOutcome)
 
@@ -71,12 +71,12 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case restarted(generation: Int64, TransferError)
     /// The file's remote name refers to a folder, which must be listed.
     case foundFolder
-    /// Whether the other end may have created a record for the file, so that the file must not be sent again. Only for the progress observer; the
-    /// queue does not store this event.
+    /// Whether the server may have created something permanent for the file, such as a database record, so that no attempt may send the
+    /// file a second time. Only the progress observer receives this event; the queue does not store it.
     case record(isPossible: Bool, generation: Int64)
 }
 
-/// A change of one file of a session. From these changes, another queue can continue the session.
+/// A change to one file of a session. With these changes, another queue can continue the session.
 package struct FileProgress: Sendable, Codable, Equatable {
     /// The position of the file in its session.
     package var position: Int64

@@ -1,7 +1,7 @@
 package import Foundation
 package import TransferCore
 
-/// A change to the store. A transaction is a list of changes.
+/// A change to the database. A transaction is a list of changes.
 package enum StoreWrite: Sendable {
     case saveAccount(AccountKey, Account)
     case deleteAccount(AccountKey)
@@ -22,8 +22,8 @@ package enum StoreWrite: Sendable {
     case resetSession(SessionKey, isWhole: Bool)
     /// Continues the reset of a session that has more files than the transaction's limit allowed.
     case continueReset(SessionKey)
-    /// Deletes a session and moves its checkpoints into the discard outbox, the stored list of pending removals. If the session has a run, the outbox
-    /// holds the checkpoints until the run has ended.
+    /// Deletes a session and moves its checkpoints into the outbox, the stored list of pending removals (``DiscardQuery``). If the session
+    /// has a run, these removals are held until the run has ended.
     case deleteSession(SessionKey, isRunning: Bool = false)
     /// Forgets the checkpoints of a session without removing the unfinished uploads and part files that they refer to.
     case dropCheckpoints(SessionKey)
@@ -34,45 +34,45 @@ package enum StoreWrite: Sendable {
 
     case beginSession(SessionKey, Date)
     case setEndpoint(SessionKey, String, TransportID)
-    /// Stores the error of a failed attempt. If `isRepeated` is true, the session keeps its slot for another attempt, which is counted.
+    /// Stores the error of a failed attempt. If `isRepeated` is true, the session keeps its slot for another attempt, which increases the
+    /// session's number of attempts.
     case attemptFailed(SessionKey, TransferError, isRepeated: Bool)
     case endSession(SessionKey, TransferError?, Date)
     case file(SessionKey, position: Int64, FileEvent)
     /// Adds running times in milliseconds to a session (nil if it was removed) and to the queue.
     case ran(SessionKey?, Int64, queue: Int64)
-    /// Adds the times of a run's attempts to a session.
+    /// Adds the time that a run's attempts spent in each phase of the transfer to the times of a session.
     case addTimes(SessionKey, TransferTimes)
 
-    /// Moves the checkpoints of a session into the discard outbox. Moves as many as the transaction's limit allows.
+    /// Moves checkpoints of a session into the outbox, as many as the transaction's limit allows.
     case discardPartial(SessionKey)
-    /// Moves the remaining checkpoints after `discardPartial`, unless the session has run again in between.
+    /// Moves the remaining checkpoints after `discardPartial`, unless the session was retried or has run in between.
     case continueDiscard(SessionKey)
-    /// Adds an entry to the discard outbox for a checkpoint that the unfinished run of a removed session saved. The entry is held until the
-    /// run has ended.
+    /// Adds a removal to the outbox for a checkpoint that the unfinished run of a removed session saved. The removal is held until the run
+    /// has ended.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
-    /// Deletes an entry of the discard outbox, because the run of a removed session completed the file. A completed file must not be
-    /// removed.
+    /// Deletes the held removal of a file, because the run of a removed session completed the file. A completed file must not be removed.
     case dropDiscard(SessionKey, position: Int64, Endpoint)
-    /// Releases the outbox entries of a removed session, because its run has ended or was abandoned.
+    /// Releases the held removals of a removed session, because its run has ended or was abandoned.
     case releaseDiscards(SessionKey)
-    /// Deletes the entry with this key from the discard outbox, because the removal is finished.
+    /// Deletes the removal with this key from the outbox, because it is finished.
     case discarded(Int64)
     /// Stores the time of the next attempt at the removal with this key, because an attempt failed.
     case discardFailed(Int64, nextAttempt: Date, backOffUntil: Date?)
     /// Postpones all due removals at certain endpoints, and deletes removals that have expired.
     case postponeDiscards(DiscardPostponement)
     /// Makes removals due now if they were postponed implausibly far because of a wrong clock. Changes at most 10,000 removals.
-    case clampDiscards
+    case correctImplausiblyLateDiscards
 
     /// Stores the current date and the current steady date; see ``Scheduler/steadyDate(at:)``.
     case clock(seen: Date, steady: Date)
 
-    /// Appends to the change log. `keeping` is the approximate number of events to keep.
+    /// Appends events to the change log. `keeping` is the approximate number of events that stay in the log.
     case events([QueueEvent], keeping: Int)
 }
 
 extension StoreWrite {
-    /// Whether the change can make entries of the discard outbox due, by adding them or by releasing held entries.
+    /// Whether the change can make removals due, by adding removals to the outbox or by releasing held removals.
     var mayDiscard: Bool {
         switch self {
         case .changeAccount, .deleteSession, .discardPartial, .continueDiscard, .releaseDiscards, .resetSession, .continueReset,
@@ -101,7 +101,7 @@ extension StoreWrite {
             key
         case .ran(let key, _, _): key
         case .saveAccount, .deleteAccount, .blockAccount, .settings, .insertSessions, .discarded, .discardFailed, .postponeDiscards,
-            .clampDiscards, .clock, .events:
+            .correctImplausiblyLateDiscards, .clock, .events:
             nil
         }
     }

@@ -3,8 +3,8 @@ import HeapModule
 
 /// Sessions sorted by the times at which they are due, earliest first.
 ///
-/// A session may have any number of entries. If a session's time changes, the outdated entry stays until it reaches the front. After
-/// ``popFirst()``, the caller must therefore check whether the entry's time is still the session's time.
+/// A session may occur any number of times. If a session's due time changes, the outdated element stays until it reaches the front. After
+/// ``popFirst()``, the caller must therefore check whether the element's time is still the session's due time.
 package struct DueTimes: Sendable {
     package struct DueTime: Sendable, Comparable {
         /// The time, in the unit that the caller chose.
@@ -22,21 +22,22 @@ package struct DueTimes: Sendable {
 
     package var count: Int { heap.count }
 
-    /// The earliest entry; among entries with the same time, the entry with the lowest key. Nil if there are no entries.
+    /// The earliest element; among elements with the same time, the element with the lowest key. Nil if the collection is empty.
     package var first: DueTime? { heap.min }
 
     package mutating func insert(due: Int64, key: SessionKey) {
         heap.insert(DueTime(due: due, key: key))
     }
 
-    /// Removes and returns the earliest entry; nil if there are no entries.
+    /// Removes and returns the earliest element; returns nil if the collection is empty.
     package mutating func popFirst() -> DueTime? {
         heap.popMin()
     }
 }
 
 extension DueTimes: Equatable {
-    /// Whether both collections contain the same entries, each the same number of times. Used only by tests, because it sorts both collections.
+    /// Whether both collections contain the same elements, each the same number of times. Used only by tests, because it sorts both
+    /// collections.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.heap.unordered.sorted() == right.heap.unordered.sorted()
     }
@@ -53,7 +54,7 @@ extension Duration {
 }
 
 extension Date {
-    /// The date in milliseconds since 1970, which is the form of dates in the store. Clamped to the range from `distantPast` to `distantFuture`.
+    /// The date in milliseconds since 1970, as in the database. Clamped to the range from `distantPast` to `distantFuture`.
     var milliseconds: Int64 {
         let date = min(max(self, .distantPast), .distantFuture)
         return Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()) ?? 0

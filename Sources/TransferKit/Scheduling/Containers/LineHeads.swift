@@ -6,7 +6,7 @@ import HeapModule
 /// A line contains the eligible sessions of one account with the same network requirement (``SessionIndex/LineKey``). The scheduler sets a
 /// line aside while none of its sessions can start, and recalls the line when one of them may be able to start.
 ///
-/// Also groups the lines by what they wait for, so that queries can skip the lines that can't start. In these groups, a line exists while
+/// Also groups the lines by obstacle, so that queries can skip the lines whose sessions can't start. In these groups, a line exists while
 /// it contains a session, or while a session that waits only for a point in time (``Entry/isTimed``) will join it.
 struct LineHeads: Sendable {
     typealias LineKey = SessionIndex.LineKey
@@ -50,8 +50,8 @@ struct LineHeads: Sendable {
     private var closed: Set<LineKey> = []
     /// The lines in ``ready`` that the scheduler has not examined since they were added or recalled.
     private var unexamined: Set<LineKey> = []
-    /// The recall times. If a line was recalled early, its entry stays until it reaches the front. The first entry always belongs to a line in
-    /// ``later``.
+    /// The recall times. If a line was recalled early, its recall time stays in the heap until it reaches the front. The first recall time
+    /// always belongs to a line in ``later``.
     private var recalls = Heap<Recall>()
 
     var count: Int { heap.count }
@@ -68,7 +68,7 @@ struct LineHeads: Sendable {
 
     func isAside(_ line: LineKey) -> Bool { !ready.contains(line) || full.contains(line) }
 
-    /// Adds a line, unless it is known.
+    /// Adds a line to ``ready``. Does nothing if the line is already known.
     mutating func add(_ line: LineKey) {
         guard later[line] == nil, !closed.contains(line), ready.insert(line).inserted else { return }
         unexamined.insert(line)
@@ -140,7 +140,7 @@ struct LineHeads: Sendable {
 
     private mutating func removeOutdatedRecalls() {
         while let first = recalls.min, later[first.line] != first.time { _ = recalls.popMin() }
-        // Rebuild the heap before outdated entries accumulate.
+        // Rebuild the heap before outdated recall times accumulate.
         guard recalls.count > 64 + 4 * later.count else { return }
         recalls = Heap(later.map { line, time in Recall(time: time, line: line) })
     }

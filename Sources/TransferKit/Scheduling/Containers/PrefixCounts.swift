@@ -1,7 +1,7 @@
-/// A Fenwick tree of the number of elements in each part of a sequence (Fenwick, 1994). Finds the number of elements before a part, and the
-/// part that contains the n-th element, in logarithmic time.
+/// A Fenwick tree of the number of elements in each block of a sequence (Fenwick, 1994). Finds the number of elements before a block, and the
+/// block that contains the n-th element, in logarithmic time.
 package struct PrefixCounts: Sendable {
-    /// Node i holds the sum of the i & -i parts that end with part i. Nodes and parts are counted from 1 here.
+    /// Node i holds the sum of the i & -i blocks that end with block i. Here, the numbers of nodes and blocks begin with 1.
     private var nodes: ContiguousArray<Int> = []
 
     /// The sum of all counts.
@@ -13,7 +13,7 @@ package struct PrefixCounts: Sendable {
         for count in counts { append(count) }
     }
 
-    /// Adds a part at the end.
+    /// Adds a block at the end.
     package mutating func append(_ count: Int) {
         let node = nodes.count + 1
         var sum = count
@@ -26,9 +26,9 @@ package struct PrefixCounts: Sendable {
         total += count
     }
 
-    /// Changes the count of a part.
-    package mutating func add(_ difference: Int, toPart part: Int) {
-        var node = part + 1
+    /// Changes the count of a block.
+    package mutating func add(_ difference: Int, toBlock block: Int) {
+        var node = block + 1
         while node <= nodes.count {
             nodes[node - 1] += difference
             node += node & -node
@@ -36,10 +36,10 @@ package struct PrefixCounts: Sendable {
         total += difference
     }
 
-    /// The number of elements before a part.
-    package func count(before part: Int) -> Int {
+    /// The number of elements before a block.
+    package func count(before block: Int) -> Int {
         var sum = 0
-        var node = part
+        var node = block
         while node > 0 {
             sum += nodes[node - 1]
             node -= node & -node
@@ -47,20 +47,20 @@ package struct PrefixCounts: Sendable {
         return sum
     }
 
-    /// The part that contains an element, and the element's offset in the part; the index must be in `0..<total`.
-    package func part(holding index: Int) -> (part: Int, offset: Int) {
+    /// The block that contains an element, and the element's offset in the block; the index must be in `0..<total`.
+    package func block(holding index: Int) -> (block: Int, offset: Int) {
         precondition(index >= 0 && index < total, "The index is out of range.")
-        var part = 0
+        var block = 0
         var offset = index
         // The greatest power of two that does not exceed the number of nodes.
         var step = 1 << (Int.bitWidth - 1 - nodes.count.leadingZeroBitCount)
         while step > 0 {
-            if part + step <= nodes.count, nodes[part + step - 1] <= offset {
-                part += step
-                offset -= nodes[part - 1]
+            if block + step <= nodes.count, nodes[block + step - 1] <= offset {
+                block += step
+                offset -= nodes[block - 1]
             }
             step /= 2
         }
-        return (part, offset)
+        return (block, offset)
     }
 }

@@ -1,8 +1,8 @@
 extension RankedKeys: Sequence {
     /// A range of sessions in order. Creating it takes logarithmic time; each element takes constant time.
     package struct Keys: Sequence, IteratorProtocol, Sendable {
-        private let chunks: ContiguousArray<Chunk>
-        private var chunk: Int
+        private let blocks: ContiguousArray<Block>
+        private var block: Int
         private var offset: Int
 
         /// The number of remaining sessions.
@@ -10,17 +10,17 @@ extension RankedKeys: Sequence {
 
         fileprivate init(_ keys: RankedKeys, _ range: Range<Int>) {
             precondition(range.lowerBound >= 0 && range.upperBound <= keys.count, "The range is out of bounds.")
-            chunks = keys.chunks
-            (chunk, offset) = range.isEmpty ? (0, 0) : keys.counts.part(holding: range.lowerBound)
+            blocks = keys.blocks
+            (block, offset) = range.isEmpty ? (0, 0) : keys.counts.block(holding: range.lowerBound)
             underestimatedCount = range.count
         }
 
         package mutating func next() -> SessionKey? {
             guard underestimatedCount > 0 else { return nil }
             underestimatedCount -= 1
-            if offset == chunks[chunk].count { (chunk, offset) = (chunk + 1, 0) }
+            if offset == blocks[block].count { (block, offset) = (block + 1, 0) }
             defer { offset += 1 }
-            return chunks[chunk][offset]
+            return blocks[block][offset]
         }
     }
 
@@ -38,7 +38,7 @@ extension RankedKeys: Sequence {
 }
 
 extension RankedKeys: Equatable {
-    /// Whether two collections contain the same sessions in the same order. The division into chunks does not matter.
+    /// Whether two collections contain the same sessions in the same order. The division into blocks does not matter.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.elementsEqual(right)
     }

@@ -1,19 +1,19 @@
-/// Sessions sorted by rank. Stores only their keys (8 bytes each), in chunks, so insertions and removals move few keys.
+/// Sessions sorted by rank. Stores only their keys (8 bytes each), in blocks, so insertions and removals move few keys.
 ///
 /// A rank is any comparable value. Calls that need ranks take a closure that returns the rank of any key in the collection; ranks must be
 /// distinct. While a session's key is in the collection, its rank may change only if the order stays the same.
 package struct RankedKeys: Sendable {
-    typealias Chunk = ContiguousArray<SessionKey>
+    typealias Block = ContiguousArray<SessionKey>
 
-    /// The maximum size of a chunk. A full chunk is split before an insertion.
-    private static let chunkLimit = 1_024
-    /// The maximum size of a chunk after an append or a merge. Leaves room for insertions.
-    private static let chunkFill = chunkLimit / 4 * 3
-    /// A chunk that shrinks below this size is merged with a neighbour if both fit into one.
-    private static let chunkMinimum = chunkLimit / 4
+    /// The maximum size of a block. A full block is split before an insertion.
+    private static let blockLimit = 1_024
+    /// The maximum size of a block after an append or a merge. Leaves room for insertions.
+    private static let blockFill = blockLimit / 4 * 3
+    /// A block that shrinks below this size is merged with a neighbour if both fit into one block.
+    private static let blockMinimum = blockLimit / 4
 
-    /// The chunks; none is empty.
-    private(set) var chunks: ContiguousArray<Chunk> = []
+    /// The blocks; none is empty.
+    private(set) var blocks: ContiguousArray<Block> = []
     private(set) var counts = PrefixCounts()
 
     package init() {}
@@ -21,36 +21,36 @@ package struct RankedKeys: Sendable {
     /// The number of sessions.
     package var count: Int { counts.total }
 
-    package var isEmpty: Bool { chunks.isEmpty }
+    package var isEmpty: Bool { blocks.isEmpty }
 
     /// The maximum number of keys that an insertion or a removal moves.
-    package var largestPart: Int { chunks.map(\.count).max() ?? 0 }
+    package var largestBlock: Int { blocks.map(\.count).max() ?? 0 }
 
     /// The session with the lowest rank.
-    package var first: SessionKey? { chunks.first?.first }
+    package var first: SessionKey? { blocks.first?.first }
 
     /// The session at an index, which must be in range.
     package subscript(index: Int) -> SessionKey {
-        let (chunk, offset) = counts.part(holding: index)
-        return chunks[chunk][offset]
+        let (block, offset) = counts.block(holding: index)
+        return blocks[block][offset]
     }
 
     // MARK: Searching
 
     /// The index of a session; nil if it is not in the collection. The closure may return any rank for a missing session.
     package func index<Rank: Comparable>(of key: SessionKey, rank: (SessionKey) -> Rank) -> Int? {
-        guard let place = place(of: key, rank: rank) else { return nil }
-        return counts.count(before: place.chunk) + place.offset
+        guard let location = location(of: key, rank: rank) else { return nil }
+        return counts.count(before: location.block) + location.offset
     }
 
     package func contains<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Bool {
-        place(of: key, rank: rank) != nil
+        location(of: key, rank: rank) != nil
     }
 
     /// The index that a session with this rank would get, which is the number of sessions with lower ranks.
     package func insertionIndex<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Int {
-        let place = place(forRank: wanted, rank: rank)
-        return counts.count(before: place.chunk) + place.offset
+        let location = location(forRank: wanted, rank: rank)
+        return counts.count(before: location.block) + location.offset
     }
 
     // MARK: Changing
@@ -59,37 +59,37 @@ package struct RankedKeys: Sendable {
     @discardableResult
     package mutating func insert<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Int {
         let wanted = rank(key)
-        if let last = chunks.last?.last, rank(last) < wanted {
+        if let last = blocks.last?.last, rank(last) < wanted {
             append(key)
             return count - 1
         }
-        var place = place(forRank: wanted, rank: rank)
-        let index = counts.count(before: place.chunk) + place.offset
+        var location = location(forRank: wanted, rank: rank)
+        let index = counts.count(before: location.block) + location.offset
         guard index < count else {
             append(key)
             return index
         }
-        if chunks[place.chunk].count == Self.chunkLimit {
-            let middle = split(place.chunk)
-            if place.offset > middle { place = Place(chunk: place.chunk + 1, offset: place.offset - middle) }
+        if blocks[location.block].count == Self.blockLimit {
+            let middle = split(location.block)
+            if location.offset > middle { location = Location(block: location.block + 1, offset: location.offset - middle) }
         }
         // Without this reservation, the array would double its capacity.
-        chunks[place.chunk].reserveCapacity(Self.chunkLimit)
-        chunks[place.chunk].insert(key, at: place.offset)
-        counts.add(1, toPart: place.chunk)
+        blocks[location.block].reserveCapacity(Self.blockLimit)
+        blocks[location.block].insert(key, at: location.offset)
+        counts.add(1, toBlock: location.block)
         return index
     }
 
     /// Adds a session whose rank is higher than all ranks in the collection.
     package mutating func append(_ key: SessionKey) {
-        if let last = chunks.indices.last, chunks[last].count < Self.chunkFill {
-            chunks[last].append(key)
-            counts.add(1, toPart: last)
+        if let last = blocks.indices.last, blocks[last].count < Self.blockFill {
+            blocks[last].append(key)
+            counts.add(1, toBlock: last)
         } else {
-            var chunk = Chunk()
-            chunk.reserveCapacity(Self.chunkFill)
-            chunk.append(key)
-            chunks.append(chunk)
+            var block = Block()
+            block.reserveCapacity(Self.blockFill)
+            block.append(key)
+            blocks.append(block)
             counts.append(1)
         }
     }
@@ -99,70 +99,70 @@ package struct RankedKeys: Sendable {
     /// - Returns: The session's former index; nil if it is not in the collection.
     @discardableResult
     package mutating func remove<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Int? {
-        guard let place = place(of: key, rank: rank) else { return nil }
-        let index = counts.count(before: place.chunk) + place.offset
-        remove(at: place)
+        guard let location = location(of: key, rank: rank) else { return nil }
+        let index = counts.count(before: location.block) + location.offset
+        remove(at: location)
         return index
     }
 
     /// Removes the session at an index, which must be in range.
     @discardableResult
     package mutating func remove(at index: Int) -> SessionKey {
-        let (chunk, offset) = counts.part(holding: index)
-        return remove(at: Place(chunk: chunk, offset: offset))
+        let (block, offset) = counts.block(holding: index)
+        return remove(at: Location(block: block, offset: offset))
     }
 
-    // MARK: Chunks
+    // MARK: Blocks
 
-    private struct Place {
-        var chunk: Int
+    private struct Location {
+        var block: Int
         var offset: Int
     }
 
-    private func place<Rank: Comparable>(of key: SessionKey, rank: (SessionKey) -> Rank) -> Place? {
-        let place = place(forRank: rank(key), rank: rank)
-        guard chunks.indices.contains(place.chunk), chunks[place.chunk].indices.contains(place.offset) else { return nil }
-        return chunks[place.chunk][place.offset] == key ? place : nil
+    private func location<Rank: Comparable>(of key: SessionKey, rank: (SessionKey) -> Rank) -> Location? {
+        let location = location(forRank: rank(key), rank: rank)
+        guard blocks.indices.contains(location.block), blocks[location.block].indices.contains(location.offset) else { return nil }
+        return blocks[location.block][location.offset] == key ? location : nil
     }
 
-    /// The chunk and offset of the session with the wanted rank, or the position at which such a session belongs. Between two chunks, this
-    /// is the end of the first chunk.
-    private func place<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Place {
-        let following = chunks.partitionPoint { rank($0[0]) > wanted }
-        guard following > 0 else { return Place(chunk: 0, offset: 0) }
-        return Place(chunk: following - 1, offset: chunks[following - 1].partitionPoint { rank($0) >= wanted })
+    /// The block and offset of the session with the wanted rank, or the position at which such a session belongs. A position
+    /// between two blocks is given as the end of the first block.
+    private func location<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Location {
+        let following = blocks.partitionPoint { rank($0[0]) > wanted }
+        guard following > 0 else { return Location(block: 0, offset: 0) }
+        return Location(block: following - 1, offset: blocks[following - 1].partitionPoint { rank($0) >= wanted })
     }
 
-    /// Splits a chunk into two chunks. Returns the number of keys that stay in the first chunk.
-    private mutating func split(_ chunk: Int) -> Int {
-        let middle = chunks[chunk].count / 2
-        let second = Chunk(chunks[chunk][middle...])
-        chunks[chunk].removeSubrange(middle...)
-        chunks.insert(second, at: chunk + 1)
-        counts = PrefixCounts(chunks.lazy.map(\.count))
+    /// Splits a block into two blocks. Returns the number of keys that stay in the first block.
+    private mutating func split(_ block: Int) -> Int {
+        let middle = blocks[block].count / 2
+        let second = Block(blocks[block][middle...])
+        blocks[block].removeSubrange(middle...)
+        blocks.insert(second, at: block + 1)
+        counts = PrefixCounts(blocks.lazy.map(\.count))
         return middle
     }
 
     @discardableResult
-    private mutating func remove(at place: Place) -> SessionKey {
-        let key = chunks[place.chunk].remove(at: place.offset)
-        counts.add(-1, toPart: place.chunk)
-        if chunks[place.chunk].isEmpty {
-            chunks.remove(at: place.chunk)
-            counts = PrefixCounts(chunks.lazy.map(\.count))
-        } else if chunks[place.chunk].count < Self.chunkMinimum {
-            if !merge(place.chunk - 1) { _ = merge(place.chunk) }
+    private mutating func remove(at location: Location) -> SessionKey {
+        let key = blocks[location.block].remove(at: location.offset)
+        counts.add(-1, toBlock: location.block)
+        if blocks[location.block].isEmpty {
+            blocks.remove(at: location.block)
+            counts = PrefixCounts(blocks.lazy.map(\.count))
+        } else if blocks[location.block].count < Self.blockMinimum {
+            if !merge(location.block - 1) { _ = merge(location.block) }
         }
         return key
     }
 
-    /// Merges a chunk with the next chunk, if there is a next chunk and both fit into one.
-    private mutating func merge(_ chunk: Int) -> Bool {
-        guard chunk >= 0, chunk + 1 < chunks.count, chunks[chunk].count + chunks[chunk + 1].count <= Self.chunkFill else { return false }
-        let second = chunks.remove(at: chunk + 1)
-        chunks[chunk].reserveCapacity(Self.chunkFill)
-        chunks[chunk].append(contentsOf: second)
-        counts = PrefixCounts(chunks.lazy.map(\.count))
+    /// Merges a block with the next block, if there is a next block and both fit into one block.
+    private mutating func merge(_ block: Int) -> Bool {
+        guard block >= 0, block + 1 < blocks.count, blocks[block].count + blocks[block + 1].count <= Self.blockFill else { return false }
+        let second = blocks.remove(at: block + 1)
+        blocks[block].reserveCapacity(Self.blockFill)
+        blocks[block].append(contentsOf: second)
+        counts = PrefixCounts(blocks.lazy.map(\.count))
         return true
     }
 }

@@ -89,7 +89,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         slotMask = .max >> UInt32(UInt32(count).leadingZeroBitCount)
     }
 
-    /// The bucket and slot of an identity; for a missing identity, the vacant bucket for it and a nil slot.
+    /// The bucket and slot of an identity; for a missing identity, the vacant bucket in which the identity belongs, and a nil slot.
     private func search(
         for wanted: Identity, _ hash: SlotHash, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity
     ) -> (bucket: Int, slot: Int?) {

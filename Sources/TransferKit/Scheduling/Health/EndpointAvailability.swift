@@ -8,7 +8,7 @@ package struct EndpointAvailability: Sendable, Equatable {
     package var registered: [Endpoint]
     /// The registered endpoints that the run may contact now.
     package var available: [Endpoint]
-    /// The registered endpoints whose host asked to back off, and the uptime at which the requested delay ends.
+    /// The registered endpoints whose host asked clients to back off, and the uptime at which the requested delay ends.
     package var busyUntil: [Endpoint: Duration] = [:]
     /// The endpoints that failed too often and whose pause has ended. One run must probe such an endpoint before other runs may use it.
     package var needingProbe: Set<Endpoint> = []

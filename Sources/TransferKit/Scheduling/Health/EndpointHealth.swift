@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// The availability of endpoints: a circuit breaker for each endpoint, and the hosts that asked to back off. Not stored.
+/// The availability of endpoints: a circuit breaker for each endpoint, and the hosts that asked clients to back off. Not stored.
 package struct EndpointHealth: Sendable, Equatable {
     /// The number of consecutive failures after which an endpoint becomes unavailable.
     static let failureLimit = 5
@@ -56,6 +56,7 @@ package struct EndpointHealth: Sendable, Equatable {
     }
 
     private var breakers: [Key: Breaker] = [:]
+    /// The hosts that asked clients to back off, and the uptime at which each requested delay ends.
     private var busyHosts: [String: Duration] = [:]
     /// The endpoints that each run probes.
     private var probed: [UInt64: Set<Key>] = [:]
@@ -127,7 +128,8 @@ package struct EndpointHealth: Sendable, Equatable {
         for key in probed[run] ?? [] where key != Key(endpoint) { setProbe(nil, of: key) }
     }
 
-    /// Allows immediate probes of unavailable endpoints, after an action by the app or the user, even if their servers asked to back off.
+    /// Allows immediate probes of unavailable endpoints, after an action by the app or the user, even if their servers asked clients to
+    /// back off.
     mutating func retry(_ endpoints: [Endpoint], at uptime: Duration) {
         for endpoint in endpoints {
             if let host = endpoint.host, let until = busyHosts.removeValue(forKey: host), until > uptime {
@@ -174,7 +176,7 @@ package struct EndpointHealth: Sendable, Equatable {
     }
 
     /// The last failure of the first endpoint in the list that has failures. If no endpoint has failures, an error for the first host that
-    /// asked to back off; nil if no host asked.
+    /// asked clients to back off. Nil if no endpoint has failures and no host sent such a request.
     func failure(at endpoints: [Endpoint], at uptime: Duration) -> TransferError? {
         if let error = endpoints.lazy.compactMap({ breakers[Key($0)]?.error }).first { return error }
         guard !busyHosts.isEmpty else { return nil }
@@ -219,7 +221,7 @@ package struct EndpointHealth: Sendable, Equatable {
         return until.map { .unavailable(until: $0) } ?? .available
     }
 
-    /// The endpoints whose hosts asked to back off, and the uptime at which the requested delay ends.
+    /// The endpoints whose hosts asked clients to back off, and the uptime at which the requested delay ends.
     func busyUntil(_ endpoints: [Endpoint], at uptime: Duration) -> [Endpoint: Duration] {
         guard !busyHosts.isEmpty else { return [:] }
         let found = endpoints.compactMap { endpoint in

@@ -3,7 +3,7 @@ import TransferCore
 
 /// The failures and successes of one run at each endpoint, shared by all files of the run.
 final class EndpointRecord: Sendable {
-    private struct Known: Sendable {
+    private struct Outcomes: Sendable {
         /// The number of reported failures. Files in flight that fail together count as one failure of the endpoint.
         var failures = 0
         /// The uptime until which the run avoids the endpoint; nil if the run does not avoid it.
@@ -13,12 +13,12 @@ final class EndpointRecord: Sendable {
     }
 
     private struct State: Sendable {
-        var known: [Endpoint: Known] = [:]
+        var outcomes: [Endpoint: Outcomes] = [:]
         /// The endpoint of the run's last attempt; nil before the first attempt.
-        var announced: Endpoint?
+        var lastEndpoint: Endpoint?
         /// The location of the endpoint of the session's last attempt, in this run or an earlier one; nil before the first attempt.
-        var location: String?
-        /// The uptime until which the run uses no unreachable endpoint, because all endpoints were unreachable; nil without such a pause.
+        var lastLocation: String?
+        /// The uptime at which a pause ends; nil without a pause. All endpoints were unreachable, so the run avoids these endpoints until then.
         var pausedUntil: Duration?
     }
 
@@ -27,9 +27,11 @@ final class EndpointRecord: Sendable {
 
     private let state = Locked(State())
 
-    /// - Parameter location: The location of the endpoint that the session used last.
+    /// Creates the record of a new run.
+    ///
+    /// - Parameter location: The location of the endpoint that the session used last; nil before the session's first attempt.
     init(location: String?) {
-        state.withLock { $0.location = location }
+        state.withLock { $0.lastLocation = location }
     }
 
     /// Records the start of an attempt.
@@ -39,10 +41,10 @@ final class EndpointRecord: Sendable {
     func announce(_ endpoint: Endpoint) -> (isNew: Bool, before: String?) {
         state.withLock { state in
             defer {
-                state.announced = endpoint
-                state.location = endpoint.location
+                state.lastEndpoint = endpoint
+                state.lastLocation = endpoint.location
             }
-            return (state.announced != endpoint, state.location == endpoint.location ? nil : state.location)
+            return (state.lastEndpoint != endpoint, state.lastLocation == endpoint.location ? nil : state.lastLocation)
         }
     }
 
@@ -50,7 +52,7 @@ final class EndpointRecord: Sendable {
     func avoided(at uptime: Duration) -> Set<Endpoint> {
         state.withLock { state in
             if let end = state.pausedUntil, end <= uptime { Self.retryAll(&state) }
-            return Set(state.known.filter { $0.value.avoidedUntil.map { $0 > uptime } ?? false }.keys)
+            return Set(state.outcomes.filter { $0.value.avoidedUntil.map { $0 > uptime } ?? false }.keys)
         }
     }
 
@@ -59,22 +61,22 @@ final class EndpointRecord: Sendable {
 
     private static func retryAll(_ state: inout State) {
         state.pausedUntil = nil
-        for endpoint in state.known.keys {
-            state.known[endpoint]?.avoidedUntil = nil
-            state.known[endpoint]?.isDown = false
+        for endpoint in state.outcomes.keys {
+            state.outcomes[endpoint]?.avoidedUntil = nil
+            state.outcomes[endpoint]?.isDown = false
         }
     }
 
-    /// The number of failures reported for an endpoint so far. Read it when an attempt begins.
+    /// The number of failures reported for an endpoint so far. Read this number when an attempt begins.
     func failures(of endpoint: Endpoint) -> Int {
-        state.withLock { $0.known[endpoint]?.failures ?? 0 }
+        state.withLock { $0.outcomes[endpoint]?.failures ?? 0 }
     }
 
     /// Records that the endpoint responded in an attempt.
     func recordResponse(of endpoint: Endpoint) {
         state.withLock { state in
-            state.known[endpoint]?.avoidedUntil = nil
-            state.known[endpoint]?.isDown = false
+            state.outcomes[endpoint]?.avoidedUntil = nil
+            state.outcomes[endpoint]?.isDown = false
             state.pausedUntil = nil
         }
     }
@@ -84,14 +86,14 @@ final class EndpointRecord: Sendable {
     func pause(_ endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in
-            guard endpoints.count > 1, endpoints.allSatisfy({ state.known[$0]?.isDown ?? false }) else { return }
+            guard endpoints.count > 1, endpoints.allSatisfy({ state.outcomes[$0]?.isDown ?? false }) else { return }
             let end = min(state.pausedUntil ?? end, end)
             state.pausedUntil = end
-            for endpoint in endpoints { state.known[endpoint]?.avoidedUntil = end }
+            for endpoint in endpoints { state.outcomes[endpoint]?.avoidedUntil = end }
         }
     }
 
-    /// The uptime until which the run uses no unreachable endpoint; nil if it may use all endpoints now.
+    /// The uptime at which the run's pause ends; nil without a pause. Until then, the run avoids the unreachable endpoints.
     func pauseEnd(at uptime: Duration) -> Duration? {
         state.withLock { $0.pausedUntil.flatMap { $0 > uptime ? $0 : nil } }
     }
@@ -102,14 +104,14 @@ final class EndpointRecord: Sendable {
     /// - Returns: Whether the failure must be reported; false if another failure was reported during the attempt.
     func failed(_ endpoint: Endpoint, since failures: Int, isUnreachable: Bool, at uptime: Duration) -> Bool {
         state.withLock { state in
-            var known = state.known[endpoint] ?? Known()
-            defer { state.known[endpoint] = known }
+            var outcomes = state.outcomes[endpoint] ?? Outcomes()
+            defer { state.outcomes[endpoint] = outcomes }
             if isUnreachable {
-                known.avoidedUntil = uptime + Self.avoidance
-                known.isDown = true
+                outcomes.avoidedUntil = uptime + Self.avoidance
+                outcomes.isDown = true
             }
-            guard known.failures == failures else { return false }
-            known.failures += 1
+            guard outcomes.failures == failures else { return false }
+            outcomes.failures += 1
             return true
         }
     }

@@ -4,40 +4,40 @@ import TransferCore
 
 /// The states of the endpoints that a queue has used since it was opened. Shared by all runs of the queue.
 package final class EndpointStates: Sendable {
-    private struct Known: Sendable {
+    private struct Contents: Sendable {
         var states: [EndpointHealth.Key: EndpointState] = [:]
-        /// The endpoints that accepted their credentials. Unlike the keys of `states`, the elements include the credentials, because another account
-        /// may use the same address with other credentials.
+        /// The endpoints that accepted the credentials of their account. Unlike the keys of `states`, the elements include the credentials,
+        /// because another account may use the same address with other credentials.
         var authenticated: Set<Endpoint> = []
     }
 
-    private let known = Locked(Known())
+    private let contents = Locked(Contents())
 
     package init() {}
 
     func of(_ endpoint: Endpoint) -> EndpointState {
         let key = EndpointHealth.Key(endpoint)
-        return known.withLock { known in
-            if let state = known.states[key] { return state }
+        return contents.withLock { contents in
+            if let state = contents.states[key] { return state }
             let state = EndpointState()
-            known.states[key] = state
+            contents.states[key] = state
             return state
         }
     }
 
     /// Records that the endpoint accepted the account's credentials.
     func authenticated(_ endpoint: Endpoint) {
-        known.withLock { _ = $0.authenticated.insert(endpoint) }
+        contents.withLock { _ = $0.authenticated.insert(endpoint) }
     }
 
     /// Whether the endpoint accepted the account's credentials. False again after ``forgetAuthentication(of:)``.
     func isAuthenticated(_ endpoint: Endpoint) -> Bool {
-        known.withLock { $0.authenticated.contains(endpoint) }
+        contents.withLock { $0.authenticated.contains(endpoint) }
     }
 
     /// Forgets that the endpoints accepted credentials.
     func forgetAuthentication(of endpoints: [Endpoint]) {
-        known.withLock { $0.authenticated.subtract(endpoints) }
+        contents.withLock { $0.authenticated.subtract(endpoints) }
     }
 }
 

@@ -14,7 +14,7 @@ package enum RecoveryDecision: Equatable {
     case failSession
     /// Block the account: its sessions don't start until the app or the user acts.
     case blockAccount
-    /// Let the session wait until this machine has disk space or file descriptors again.
+    /// Make the session wait until this machine has disk space or file descriptors again.
     case waitForSpace
 
     /// The part of a file's history that affects the decision.
@@ -34,7 +34,7 @@ package enum RecoveryDecision: Equatable {
         package var isOutageTooLong = false
         /// The number of consecutive protocol violations, including the last violation.
         package var violations = 0
-        /// Whether the file must not restart again: it made no progress since a restart, or no new progress in several restarts.
+        /// Whether the file must not restart again: it has made no progress since a restart, or no new progress in several restarts.
         package var mustNotRestart = false
         /// The number of times that the transferred content had a wrong checksum, including the last time.
         package var mismatches = 0
@@ -42,7 +42,7 @@ package enum RecoveryDecision: Equatable {
         package var sourceChanges = 0
         /// Whether a checkpoint covers bytes at the current endpoint, or the endpoint may have kept unconfirmed bytes.
         package var hasCheckpoint = false
-        /// Whether the current endpoint was unreachable for so long and so often that the file may abandon its bytes there.
+        /// Whether the current endpoint was unreachable for so long and so often that the file may restart at another endpoint.
         package var mayFallBack = false
         /// Whether the file may try another available endpoint before the next delay.
         package var hasNextEndpoint = false
@@ -106,7 +106,7 @@ package enum RecoveryDecision: Equatable {
             || error.failureClass == .transient && error.code == .serverUnavailable
     }
 
-    /// Whether a server that serves other files may return this error for one file.
+    /// Whether one file alone can cause this error, although the server serves other files.
     package static func mayConcernOneFile(_ error: TransferError) -> Bool {
         error.code == .serverUnavailable || error.code == .stalled
     }

@@ -69,7 +69,7 @@ package struct Forecast: Sendable {
     private struct Run {
         var session: Session
         /// The remaining bytes; nil if unknown.
-        var rest: Double?
+        var remainingBytes: Double?
         var rate = 0.0
     }
 
@@ -82,6 +82,8 @@ package struct Forecast: Sendable {
     private var ended: Set<SessionKey> = []
     package private(set) var times: [SessionKey: Times] = [:]
 
+    /// Simulates the queue, and stores the result in ``times``.
+    ///
     /// - Parameters:
     ///   - running: The running sessions.
     ///   - waiting: The waiting sessions, in the order in which they start.
@@ -90,30 +92,30 @@ package struct Forecast: Sendable {
         self.accounts = accounts
         self.isStrict = isStrict
         self.waiting = waiting
-        runs = running.map { Run(session: $0, rest: $0.bytes.map(Double.init)) }
+        runs = running.map { Run(session: $0, remainingBytes: $0.bytes.map(Double.init)) }
         simulate()
     }
 
     private mutating func simulate() {
         repeat {
             start()
-            share()
+            assignRates()
         } while advance()
     }
 
     private mutating func start() {
-        var left: [Session] = []
+        var stillWaiting: [Session] = []
         var mayPass = true
         for session in waiting {
             guard mayPass || session.passes, isReady(session), hasSlot(session.account) else {
-                left.append(session)
+                stillWaiting.append(session)
                 if isStrict, !session.passes { mayPass = false }
                 continue
             }
             times[session.key] = Times(start: .seconds(now))
-            runs.append(Run(session: session, rest: session.bytes.map(Double.init)))
+            runs.append(Run(session: session, remainingBytes: session.bytes.map(Double.init)))
         }
-        waiting = left
+        waiting = stillWaiting
     }
 
     private func isReady(_ session: Session) -> Bool {
@@ -127,7 +129,7 @@ package struct Forecast: Sendable {
     }
 
     /// Sets the rate of each run until the next start or end.
-    private mutating func share() {
+    private mutating func assignRates() {
         for index in runs.indices {
             runs[index].rate = min(runs[index].session.rate ?? 0, runs[index].session.limit ?? .infinity)
         }
@@ -139,11 +141,11 @@ package struct Forecast: Sendable {
     }
 
     private mutating func divide(_ limit: Double, among indices: [Int]) {
-        var rest = limit
+        var remainingRate = limit
         var count = Double(indices.count)
         for index in indices.sorted(by: { runs[$0].rate < runs[$1].rate }) {
-            runs[index].rate = min(runs[index].rate, rest / count)
-            rest -= runs[index].rate
+            runs[index].rate = min(runs[index].rate, remainingRate / count)
+            remainingRate -= runs[index].rate
             count -= 1
         }
     }
@@ -154,27 +156,27 @@ package struct Forecast: Sendable {
         let startTimes = waiting.lazy.filter { !$0.isStuck }.map(\.wait.inSeconds).filter { [now] in $0 > now }
         let next = (ends + startTimes).min() ?? .infinity
         guard next < Self.horizon else { return false }
-        var left: [Run] = []
+        var stillRunning: [Run] = []
         for (var run, end) in zip(runs, ends) {
             guard end <= next else {
-                if let rest = run.rest { run.rest = max(0, rest - run.rate * (next - now)) }
-                left.append(run)
+                if let bytes = run.remainingBytes { run.remainingBytes = max(0, bytes - run.rate * (next - now)) }
+                stillRunning.append(run)
                 continue
             }
             times[run.session.key, default: Times()].end = .seconds(next)
             ended.insert(run.session.key)
         }
-        runs = left
+        runs = stillRunning
         now = next
         return true
     }
 
     /// The time at which a run ends if nothing changes before then.
     private func end(_ run: Run) -> Double {
-        guard let rest = run.rest, rest <= 0 || run.rate > 0 else { return .infinity }
-        return rest <= 0 ? now : now + rest / run.rate
+        guard let bytes = run.remainingBytes, bytes <= 0 || run.rate > 0 else { return .infinity }
+        return bytes <= 0 ? now : now + bytes / run.rate
     }
 
-    /// The limit of the forecast, in seconds: a hundred years. No rate stays constant for so long, so later times are unknown.
+    /// The limit of the forecast, in seconds: a hundred years. No rate stays constant for that long, so later times are unknown.
     private static let horizon = 100 * 365.25 * 24 * 3_600
 }

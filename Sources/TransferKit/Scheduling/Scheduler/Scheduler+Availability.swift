@@ -52,7 +52,7 @@ extension Scheduler {
         return .able(endpoint)
     }
 
-    /// The endpoints of an account that a new run may not use now.
+    /// The account's endpoints that a new run can't use now.
     func unavailableEndpoints(of account: Account, at now: DualInstant) -> [UnavailableEndpoint] {
         account.endpoints.compactMap { endpoint in
             guard case .unavailable(let until) = flags.health.availability(of: endpoint, run: nil, at: now.uptime) else { return nil }
@@ -94,7 +94,7 @@ extension Scheduler {
     }
 
     /// Shortens the delays of sessions that wait while other sessions probe this endpoint. The endpoint works again, so no session needs to wait
-    /// for a probe. Changes at most ``maximumPerTransaction`` sessions; the others keep their delays.
+    /// for a probe. Changes at most ``maximumPerTransaction`` sessions; other sessions keep their delays.
     private mutating func endWaitsForProbes(of endpoint: Endpoint) {
         let users = accountIndex.users(of: EndpointHealth.Key(endpoint)).filter {
             accounts[$0]?.account.endpoints.contains(endpoint) == true
@@ -117,7 +117,7 @@ extension Scheduler {
     /// Allows immediate probes of the account's unavailable endpoints, after an action by the app or the user.
     mutating func retryEndpoints(of account: AccountKey, at now: DualInstant) {
         guard let endpoints = accounts[account]?.account.endpoints else { return }
-        // The delay that a host asked for also applies to other accounts with endpoints on that host.
+        // A delay that a host requested also applies to other accounts with endpoints on that host.
         let isHostBusy = !flags.health.busyUntil(endpoints, at: now.uptime).isEmpty
         changeHealth(of: endpoints.map(EndpointHealth.Key.init)) { $0.retry(endpoints, at: now.uptime) }
         if isHostBusy { sessionIndex.recallAllLines() }

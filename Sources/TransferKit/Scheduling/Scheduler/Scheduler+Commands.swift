@@ -16,7 +16,7 @@ extension Scheduler {
                 rollBack(to: savepoint)
                 throw error
             }
-        case .report(let report): handle(report, at: now, &transaction)
+        case .report(let event): handle(event, at: now, &transaction)
         case .discarded(let result):
             transaction.writes.append(
                 result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0, backOffUntil: result.backOffUntil) }
@@ -198,7 +198,7 @@ extension Scheduler {
 
     private mutating func setDiskFloor(_ floor: Int64?, at now: DualInstant, _ transaction: inout Transaction) throws(QueueError) {
         guard floor.map((0...FileSize.maximum).contains) ?? true else {
-            throw QueueError(.invalidRequest, "The minimum of free space must be from 0 bytes to 64 PiB.")
+            throw QueueError(.invalidRequest, "The minimum free space must be from 0 bytes to 64 PiB.")
         }
         mutateFlags { flags in
             flags.diskFloor = floor
@@ -229,11 +229,11 @@ extension Scheduler {
             $0.isIdleAnnounced = false
         }
         transaction.events.append(.queueStarted)
-        askForCredentials(&transaction)
+        requestCredentials(&transaction)
     }
 
     /// Requests credentials for accounts that an earlier process left blocked, because this process has not requested them yet.
-    private mutating func askForCredentials(_ transaction: inout Transaction) {
+    private mutating func requestCredentials(_ transaction: inout Transaction) {
         for key in accounts.keys.sorted() {
             guard var entry = accounts[key], !entry.hasRequestedCredentials, let error = entry.block?.error,
                 error.failureClass == .credentials
@@ -261,7 +261,7 @@ extension Scheduler {
                 $0.drainDeadline = deadline.map { now.uptime + min($0, Self.longestDeadline) }
             }
         }
-        finishStoppingIfQuiet(&transaction)
+        finishStoppingIfNoRuns(&transaction)
     }
 
     /// Interrupts all runs, and stops the queue when they have ended.
@@ -280,7 +280,7 @@ extension Scheduler {
     }
 
     /// Completes a stop or a drain if no run is left.
-    mutating func finishStoppingIfQuiet(_ transaction: inout Transaction) {
+    mutating func finishStoppingIfNoRuns(_ transaction: inout Transaction) {
         guard flags.mode == .stopping || flags.mode == .draining, !hasLiveRuns else { return }
         mutateFlags {
             $0.mode = .stopped

@@ -3,7 +3,7 @@ import TransferCore
 
 /// Deadlines of sessions; see ``SessionOptions/deadline``.
 extension Scheduler {
-    /// Whether sessions fail at their deadlines. In a queue that is stopped or stopping, they do not.
+    /// Whether sessions fail at their deadlines. False while the queue is stopped or stopping.
     private var enforcesDeadlines: Bool { flags.mode == .running || flags.mode == .draining }
 
     /// Fails the sessions whose deadlines have passed. If a session has a run, first interrupts the run; the session then fails when the run has
@@ -40,7 +40,8 @@ extension Scheduler {
     /// Whether a session must fail as soon as it has no run, because its deadline has passed.
     func isOverdue(_ entry: Entry) -> Bool { enforcesDeadlines && sessionIndex.overdue.contains(entry.key) }
 
-    /// The uptime at which the next deadline passes; nil if no deadline has begun to count, or if deadlines are not enforced now.
+    /// The uptime at which the next deadline passes; nil if no started session has a deadline in the future, or if deadlines are not
+    /// enforced now.
     func nextDeadline(after now: DualInstant) -> Duration? {
         guard enforcesDeadlines, let first = sessionIndex.deadlines.first else { return nil }
         return now.uptime + .milliseconds(first.due - steadyDate(at: now).milliseconds)

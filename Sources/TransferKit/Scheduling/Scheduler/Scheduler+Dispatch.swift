@@ -5,7 +5,7 @@ extension Scheduler {
     /// Does the work that is due now. Ends expired waits, releases dependents, and enforces the deadlines of sessions and of a drain. Then starts
     /// all sessions that can start, and removes sessions whose retention has ended.
     ///
-    /// The writer calls this method once after it has passed all pending inputs.
+    /// The writer calls this method once after it has passed all pending inputs to the scheduler.
     package mutating func schedule(at now: DualInstant) -> Transaction {
         var transaction = Transaction()
         recordOpening(now)
@@ -15,7 +15,7 @@ extension Scheduler {
         scheduleDiskCheck(at: now)
         if flags.mode == .draining, let deadline = flags.drainDeadline, deadline <= now.uptime {
             interruptAll(&transaction)
-            finishStoppingIfQuiet(&transaction)
+            finishStoppingIfNoRuns(&transaction)
         }
         if flags.mode == .running {
             repeat {
@@ -98,7 +98,7 @@ extension Scheduler {
 
     /// Sets a line aside if none of its sessions can start now, even with a free slot.
     ///
-    /// - Returns: Whether its sessions can start.
+    /// - Returns: Whether sessions of the line can start now if they get a slot.
     @discardableResult
     private mutating func examine(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
         switch ability(of: line, at: now) {
@@ -110,7 +110,7 @@ extension Scheduler {
         return false
     }
 
-    /// The maximum number of lines that one transaction examines although none of their sessions is next.
+    /// The maximum number of lines that ``examineLines(at:)`` examines in one transaction.
     private static let maximumExamined = 1_000
 
     /// Examines the lines that were added or recalled, even if the queue has no free slot. Each change of a line costs one examination here. In
@@ -118,7 +118,7 @@ extension Scheduler {
     private mutating func examineLines(at now: DualInstant) {
         guard permitsStarts else { return }
         for line in sessionIndex.heads.takeUnexamined(Self.maximumExamined) { examine(line, at: now) }
-        // Removes replaced heads from the front, so that the first head is the head of a line.
+        // Removes replaced heads from the front, so that the first head is the current head of a line.
         _ = sessionIndex.firstInLine()
     }
 
@@ -127,7 +127,8 @@ extension Scheduler {
     /// The sessions that the order of a strict queue permits to start now: usually only the first unfinished session. Sessions with
     /// the start priority `now` start regardless of this order, so they need not be included.
     ///
-    /// While the first session waits for space, waiting sessions that ran before may start, too, because they may occupy this space.
+    /// While the first session waits for space, waiting sessions that have begun (``Entry/Conditions/begun``) may start, too, because they
+    /// may occupy this space.
     var strictTurns: [Entry] {
         guard let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }) else { return [] }
         guard first.waitsForSpace else { return [first] }
@@ -144,7 +145,7 @@ extension Scheduler {
     private mutating func activate(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key] else { return }
         let isRequested = entry.startPriority == .now
-        // In whole milliseconds, as in the store.
+        // In whole milliseconds, as in the database.
         let start = Date(milliseconds: steadyDate(at: now).milliseconds)
         mutate(key) { entry, details in
             details.deadlineFrom = details.deadlineFrom ?? start
@@ -239,7 +240,7 @@ extension Scheduler {
         }
         guard !retired.isEmpty else { return }
         var removal = Transaction()
-        // A forced removal does not throw. The dependencies on the session were satisfied when it completed.
+        // A forced removal does not throw. The dependencies on these sessions were satisfied when the sessions completed.
         try? remove(retired.sorted(), isForced: true, &removal)
         transaction.append(removal)
     }

@@ -43,7 +43,7 @@ extension Scheduler {
         let running = sessionIndex.live.compactMap { sessionIndex[$0] }.filter {
             $0.state == .running && !$0.conditions.contains(.stopping)
         }
-        // Omits sessions that were displaced earlier, but whose run has not ended. Their slots become free anyway.
+        // Omits sessions that were displaced earlier, but whose runs have not ended. Their slots become free anyway.
         let paused = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         for candidates in [running, paused] {
             let candidates = candidates.filter { $0.key != entry.key && (!isAccountShort || $0.account == entry.account) }
@@ -71,7 +71,7 @@ extension Scheduler {
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
     }
 
-    /// Restores displaced sessions if the session that displaced them is waiting and can't use their slot.
+    /// Restores the sessions that a preemptor displaced, if the preemptor is waiting and can't use their slots.
     mutating func restoreDisplacedByBlocked(at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running else { return }
         var isChanged = true

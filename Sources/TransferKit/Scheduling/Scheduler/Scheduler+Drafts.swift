@@ -2,7 +2,7 @@ import TransferCore
 
 /// Drafts: sessions that are stored, but not in the order of the queue.
 extension Scheduler {
-    /// Adds drafts to the order of the queue, next to each other. Skips sessions of a group that are not drafts, or that would be duplicates.
+    /// Adds drafts consecutively to the order of the queue. Skips sessions of a group that are not drafts, or that would be duplicates.
     mutating func enqueueDrafts(
         _ keys: [SessionKey], isGroup: Bool, to destination: MoveDestination, isHeld: Bool, _ transaction: inout Transaction
     ) throws(QueueError) {
@@ -66,7 +66,7 @@ extension Scheduler {
 
     /// The given sessions without the drafts.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidTransition` for a single draft.
+    /// - Throws: ``QueueError`` with the code `invalidTransition` if `keys` contains a draft and is not a group.
     func withoutDrafts(_ keys: [SessionKey], isGroup: Bool, _ operation: SessionOperation) throws(QueueError) -> [SessionKey] {
         if !isGroup, let entry = keys.first.flatMap({ sessionIndex[$0] }), !entry.isOrdered {
             throw invalidTransition(entry, operation.participle)
@@ -74,7 +74,7 @@ extension Scheduler {
         return keys.filter { sessionIndex[$0]?.isOrdered == true }
     }
 
-    /// Checks that no other uncompleted session has the deduplication key of a session.
+    /// Checks that no other uncompleted session has the same deduplication key.
     ///
     /// - Parameter verb: The verb phrase for the message, for example "enqueue".
     func checkDuplicate(of entry: Entry, _ verb: String) throws(QueueError) {

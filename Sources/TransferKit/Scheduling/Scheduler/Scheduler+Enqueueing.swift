@@ -9,8 +9,8 @@ extension Scheduler {
         _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool, _ now: DualInstant,
         _ transaction: inout Transaction
     ) throws(QueueError) {
-        // Comes before the check of the order's revision: the first call has changed the order, but a repeated call must still return its
-        // sessions.
+        // This step comes before the check of the order's revision. The first call has changed the order, but a repeated call must still
+        // return the sessions of the first call.
         let added = try withoutDuplicates(drafts, &transaction)
         guard !added.isEmpty || drafts.isEmpty else { return }
         let index = index ?? sessionIndex.count
@@ -163,7 +163,7 @@ extension Scheduler {
     mutating func add(_ progress: [FileProgress], to reference: SessionReference, _ transaction: inout Transaction) throws(QueueError) {
         let key = try resolve(reference)
         guard let entry = sessionIndex[key] else { return }
-        guard entry.state == .draft else { throw invalidTransition(entry, "given progress") }
+        guard entry.state == .draft else { throw invalidTransition(entry, "given the progress of another queue") }
         mutate(key) { entry, _ in entry.conditions.insert(.hasTransferred) }
         transaction.writes += progress.map { .file(key, position: $0.position, $0.event) }
     }

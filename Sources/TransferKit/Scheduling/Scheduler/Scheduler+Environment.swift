@@ -1,13 +1,13 @@
-/// The environment of the queue: the network and the disk. Neither is stored.
+/// The environment of the queue: the network condition and the free disk space. Neither is stored.
 extension Scheduler {
-    /// The maximum time between two checks of the disk while its free space is below the floor, the minimum of free space.
+    /// The maximum time between two checks of the disk while its free space is below the floor (the minimum free space).
     private static let diskCheckInterval = Duration.seconds(30)
 
     // MARK: The network
 
     /// Sets the network condition, and interrupts runs that the network no longer permits. Their sessions get the start priority
-    /// ``Entry/StartPriority/interrupted``. A change to another condition than unavailable also ends the retry delays of waiting sessions,
-    /// and allows immediate probes.
+    /// ``Entry/StartPriority/interrupted``. A change to any condition except `unavailable` also ends the retry delays of waiting sessions,
+    /// and allows immediate probes of endpoints.
     mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
         // Endpoints that failed in the previous network may work in this network.
         if condition != flags.network, condition != .unavailable {
@@ -19,8 +19,8 @@ extension Scheduler {
         for key in sessionIndex.live.sorted() { interruptUnlessPermitted(key, &transaction) }
     }
 
-    /// Ends the waits for servers that could not be reached. Other failures keep their delays, so that frequent changes of the routes, such
-    /// as changes by containers, don't use up a file's attempts. A server's request to back off stays in effect.
+    /// Ends the waits for servers that could not be reached. Other failures keep their delays, so that frequent route changes,
+    /// for example when containers start and stop, don't use up a file's attempts. A server's request to back off stays in effect.
     mutating func noteNewRoute(at now: DualInstant, _ transaction: inout Transaction) {
         mutateFlags { $0.health.retryOutages(at: now.uptime) }
         for account in sessionIndex.backoffs.keys.sorted() where flags.health.hasOnlyOutages(at: accounts[account]?.account.endpoints ?? [])
@@ -30,9 +30,9 @@ extension Scheduler {
         sessionIndex.recallAllLines()
     }
 
-    mutating func setNeedsCheapNetwork(_ needsIt: Bool, _ key: SessionKey, _ transaction: inout Transaction) {
+    mutating func setNeedsCheapNetwork(_ needsCheapNetwork: Bool, _ key: SessionKey, _ transaction: inout Transaction) {
         mutate(key) { entry, _ in
-            if needsIt { entry.conditions.insert(.needsCheapNetwork) } else { entry.conditions.remove(.needsCheapNetwork) }
+            if needsCheapNetwork { entry.conditions.insert(.needsCheapNetwork) } else { entry.conditions.remove(.needsCheapNetwork) }
         }
         interruptUnlessPermitted(key, &transaction)
     }
@@ -47,7 +47,8 @@ extension Scheduler {
 
     // MARK: The disk
 
-    /// Records the free space on the disk of the storage folder, in bytes, if it is below the floor or was below it before.
+    /// Records the free space on the disk of the storage folder, in bytes. Does nothing if the free space is not
+    /// below the floor, and was not below it at the last check.
     mutating func record(freeSpace: Int64, at now: DualInstant) {
         let isScarce = freeSpace < diskFloor
         guard isScarce || flags.scarceSpace != nil else { return }

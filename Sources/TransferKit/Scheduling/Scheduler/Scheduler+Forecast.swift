@@ -13,13 +13,13 @@ extension Scheduler {
         package var waiting: [Forecast.Session]
     }
 
-    /// The number of sessions at the start of the order that a forecast examines. The forecast ignores later waiting sessions that are not
+    /// The number of sessions that a forecast examines, from the start of the order. The forecast ignores later waiting sessions that are not
     /// eligible.
     private static let examinedSessions = 10_000
 
     /// The input of a forecast: the limits, the running sessions, and the first waiting sessions in the order in which they would start.
     package func forecastInput(limit: Int, at now: DualInstant) -> ForecastInput {
-        // Includes paused sessions whose run has not ended.
+        // Includes paused sessions whose runs have not ended.
         let pausedWithSlot = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         let running = sessionIndex.live.sorted().compactMap { sessionIndex[$0] }.filter {
             $0.state == .running && !$0.conditions.contains(.stopping)

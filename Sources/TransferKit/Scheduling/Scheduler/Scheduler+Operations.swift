@@ -31,7 +31,7 @@ extension Scheduler {
         if case .more(_, _, let given) = target { mark = given }
         mutateFlags { $0.lastMark = max($0.lastMark, mark) }
         transaction.result.part.mark = mark
-        var changed = Changed()
+        var changed = ChangedSessions()
         for key in keys {
             guard let entry = sessionIndex[key] else { continue }
             do {
@@ -63,7 +63,7 @@ extension Scheduler {
     }
 
     /// The sessions whose state an operation changed immediately. One event for each state reports them.
-    struct Changed {
+    struct ChangedSessions {
         var sessions: [(state: SessionState, ids: [SessionID])] = []
 
         mutating func add(_ id: SessionID, _ state: SessionState) {
@@ -91,7 +91,7 @@ extension Scheduler {
     ///
     /// - Returns: Whether the result of the command contains the session. False only for a `run` of a running session.
     private mutating func apply(
-        _ operation: SessionOperation, to entry: Entry, mark: Int64, at now: DualInstant, _ changed: inout Changed,
+        _ operation: SessionOperation, to entry: Entry, mark: Int64, at now: DualInstant, _ changed: inout ChangedSessions,
         _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         var refusal: QueueError { invalidTransition(entry, operation.participle) }
@@ -141,7 +141,7 @@ extension Scheduler {
     }
 
     /// Adds the session's new state to the changes. If the session's run has not ended yet, the state is reported when the run ends instead.
-    private func recordChange(_ key: SessionKey, _ changed: inout Changed) {
+    private func recordChange(_ key: SessionKey, _ changed: inout ChangedSessions) {
         guard let entry = sessionIndex[key], !entry.conditions.contains(.stopping) else { return }
         changed.add(entry.id, entry.state)
     }
@@ -165,7 +165,7 @@ extension Scheduler {
 
     /// Moves a session to a state in which it does not start. Removes its start priority, and restores the sessions that it displaced.
     private mutating func leave(
-        _ key: SessionKey, to state: SessionState, _ changed: inout Changed, _ transaction: inout Transaction
+        _ key: SessionKey, to state: SessionState, _ changed: inout ChangedSessions, _ transaction: inout Transaction
     ) {
         restoreDisplaced(of: key, &transaction)
         requestStop(key, &transaction) { entry, details in
@@ -185,7 +185,7 @@ extension Scheduler {
     }
 
     private mutating func cancel(
-        _ key: SessionKey, keepsPartial: Bool, at now: DualInstant, _ changed: inout Changed, _ transaction: inout Transaction
+        _ key: SessionKey, keepsPartial: Bool, at now: DualInstant, _ changed: inout ChangedSessions, _ transaction: inout Transaction
     ) {
         restoreDisplaced(of: key, &transaction)
         requestStop(key, &transaction) { entry, details in
@@ -230,13 +230,13 @@ extension Scheduler {
     // MARK: Running now
 
     private mutating func run(
-        _ before: Entry, again: Bool, mark: Int64, at now: DualInstant, _ changed: inout Changed, _ transaction: inout Transaction
+        _ before: Entry, again: Bool, mark: Int64, at now: DualInstant, _ changed: inout ChangedSessions, _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         let key = before.key
         switch before.state {
         case .running:
             retryEndpoints(of: before.account, at: now)
-            // Files may wait while others are in flight.
+            // Some files may wait while other files are in flight.
             transaction.actions.append(.skipBackoff(key))
             // The run may be about to report a failure after which the session waits. Record the request, so the session runs again
             // instead.
@@ -262,8 +262,8 @@ extension Scheduler {
         return true
     }
 
-    /// Gives a session precedence over all other sessions. Ends the session's own waits, except for space and for the end of an abandoned
-    /// run.
+    /// Gives a session precedence over all other sessions. Ends the session's own waits, except waits for space and for the end of an
+    /// abandoned run.
     private mutating func putFirst(_ entry: Entry, mark: Int64, at now: DualInstant) {
         retryEndpoints(of: entry.account, at: now)
         mutate(entry.key) { entry, details in
@@ -287,16 +287,16 @@ extension Scheduler {
     }
 
     private mutating func resume(
-        _ entry: Entry, mark: Int64, at now: DualInstant, _ changed: inout Changed, _ transaction: inout Transaction
+        _ entry: Entry, mark: Int64, at now: DualInstant, _ changed: inout ChangedSessions, _ transaction: inout Transaction
     ) {
         let key = entry.key
-        let isEnding = entry.conditions.contains(.stopping)
+        let isStopping = entry.conditions.contains(.stopping)
         let continuesImmediately =
             flags.mode == .running && ability(of: entry, at: now).isAble && entry.holdsSlot && !sessionIndex.details(key).isOverdue
-            && entry.conditions.isDisjoint(with: [.displaced, .runNotEnded]) && (isEnding || mayRunBesideOthers(entry.account))
+            && entry.conditions.isDisjoint(with: [.displaced, .runNotEnded]) && (isStopping || mayRunBesideOthers(entry.account))
         if continuesImmediately {
             mutate(key) { entry, _ in entry.state = .running }
-            if !isEnding { beginRun(key, isRequested: true, at: now, &transaction) }
+            if !isStopping { beginRun(key, isRequested: true, at: now, &transaction) }
         } else {
             requestStop(key, &transaction) { entry, details in
                 entry.state = .waiting

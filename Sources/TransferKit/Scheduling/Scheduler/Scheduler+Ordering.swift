@@ -27,7 +27,7 @@ extension Scheduler {
     }
 
     /// The sessions of a group, in the order of the queue. Drafts follow, in the order in which they were saved. Only the group of all drafts
-    /// and lists of IDs contain drafts.
+    /// and lists of IDs can contain drafts.
     func resolve(_ group: SessionGroup) throws(QueueError) -> [SessionKey] {
         switch group {
         case .all:
@@ -40,7 +40,7 @@ extension Scheduler {
         case .state(let state):
             return sessionIndex.order.filter { sessionIndex[$0]?.shownState == state }
         case .tag(let tag):
-            // Only the store contains tags. The sender of a command must look up the sessions of a tag before it sends the command.
+            // Only the database contains tags. The sender of a command must look up the sessions of a tag before it sends the command.
             throw QueueError(
                 .invalidRequest, "The command names the tag \"\(tag)\" instead of session IDs. This is a bug in TransferKit.")
         case .sessions(let ids):
@@ -76,7 +76,8 @@ extension Scheduler {
         return sessionIndex[sessionIndex.order[index]]?.rank
     }
 
-    /// Returns ranks for new sessions before the session at an index, or at the end. Renumbers nearby sessions if there is no room.
+    /// Returns ranks for new sessions before the session at an index, or at the end. Renumbers nearby sessions if
+    /// their ranks leave no room.
     mutating func makeRoom(for count: Int, at index: Int) -> [Int64] {
         if let ranks = Self.ranks(count, after: rank(at: index - 1), before: rank(at: index), minimumStep: 1) { return ranks }
         var reach = 32

@@ -2,13 +2,14 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// A session as the callers of the scheduler see it.
+    /// The data of a session for the callers of the scheduler.
     package struct View: Sendable, Equatable {
         package var id: SessionID
         package var key: SessionKey
         package var account: String
         /// The visible state. A session counts as running until its run has ended.
         package var state: SessionState
+        /// Whether the session's run was interrupted and has not ended yet.
         package var isEnding: Bool
         /// The stored state; see ``Entry/state``.
         package var target: SessionState
@@ -85,7 +86,7 @@ extension Scheduler {
         if flags.mode == .running {
             if let recall = sessionIndex.heads.nextRecall { due.append(recall) }
             if settings.ordering == .strict {
-                // The lines of these sessions need not be set aside, so `nextRecall` need not cover them.
+                // The lines of these sessions are not always set aside, so `nextRecall` does not always include them.
                 for entry in strictTurns { if case .unavailable(let until?) = ability(of: entry, at: now) { due.append(until) } }
             }
             if flags.scarceSpace != nil, !sessionIndex.lines.isEmpty { due.append(flags.diskCheckAt) }
@@ -164,7 +165,8 @@ extension Scheduler {
 
     // MARK: Status
 
-    /// The number of sessions that wait only for a point in time or for an unavailable endpoint, and the time at which the first may start.
+    /// The number of sessions that wait only for a point in time or for an unavailable endpoint, and the time at which the first of them
+    /// may start.
     ///
     /// Visits all lines. Called only by ``status(at:)``, when a caller requests the status.
     private func scheduled(at now: DualInstant) -> (count: Int, first: Date?) {

@@ -5,8 +5,8 @@ extension Scheduler {
     /// time or for another such session, and removed sessions whose runs have not ended. In a started queue, the number is 0 if
     /// and only if the queue is idle.
     ///
-    /// The duration of the call does not depend on the number of sessions. Exceptions are sessions that wait for another session, and
-    /// strict queues. The call visits each line that can start. The queue makes the call only when a caller requests the number.
+    /// The duration of the call depends on the number of lines (``SessionIndex/LineKey``) whose sessions can start. It depends on the number
+    /// of sessions only in a strict queue, or if sessions wait for other sessions. Called only when a client of the queue needs the number.
     package func remaining(at now: DualInstant) -> Int {
         let live = sessionIndex.live.count + flags.removedRuns.count
         guard settings.ordering != .strict else { return live + remainingInStrictOrder(at: now) }
@@ -19,7 +19,7 @@ extension Scheduler {
         return count
     }
 
-    /// Whether the sessions of a line start automatically. If paused sessions keep all slots, they do not.
+    /// Whether the sessions of a line start automatically. False while paused sessions keep all slots.
     private func continues(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
         guard sessionIndex.slots.paused < maxConcurrentSessions, canStartEventually(line, at: now) else { return false }
         let limit = accounts[line.account]?.account.maxConcurrentSessions ?? .max

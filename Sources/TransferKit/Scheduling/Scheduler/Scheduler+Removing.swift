@@ -3,8 +3,8 @@ import TransferCore
 extension Scheduler {
     // MARK: Removing
 
-    /// Removes sessions, and releases the sessions that depend on them. If there are very many dependents, the next transactions release the rest;
-    /// after a kill, the next opening releases them.
+    /// Removes sessions, and releases their dependents: the sessions that depend on the removed sessions. If there are very many dependents,
+    /// the next transactions release the rest. If the process is killed first, the next opening of the queue does so.
     ///
     /// - Throws: ``QueueError`` with the code `hasDependents` if other sessions depend on one of the sessions, unless `isForced` is true.
     mutating func remove(_ keys: [SessionKey], isForced: Bool, _ transaction: inout Transaction) throws(QueueError) {
@@ -17,7 +17,7 @@ extension Scheduler {
         for id in ids { satisfyDependents(of: id, isCompleted: true) }
     }
 
-    /// Removes sessions from the queue. Does not change the dependencies of other sessions on them.
+    /// Removes sessions from the queue, but keeps the dependencies of other sessions on the removed sessions.
     private mutating func removeEntries(_ keys: [SessionKey], _ transaction: inout Transaction) {
         let removals = keys.compactMap { key in sessionIndex.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
         let ids = removals.compactMap { sessionIndex[$0.key]?.id }
@@ -52,8 +52,8 @@ extension Scheduler {
         guard !entry.conditions.contains(.runNotEnded) else {
             throw QueueError(
                 .invalidTransition,
-                "The last run of the session \(entry.id) has not ended, so it may still send. A disk, a network share or a transport does not respond."
-            )
+                "The last run of the session \(entry.id) has not ended, so the run may still send data. "
+                    + "A disk, a network share or a transport is not responding.")
         }
         transaction.writes.append(.dropCheckpoints(key))
         try remove([key], isForced: true, &transaction)
@@ -73,7 +73,7 @@ extension Scheduler {
         }
     }
 
-    /// Quarantines sessions that can't be read, or whose changes the store rejects: removes them from the queue, but keeps their rows.
+    /// Quarantines sessions that can't be read, or whose changes the database rejects: removes them from the queue, but keeps their rows.
     /// Holds waiting sessions that depend on them.
     mutating func quarantine(_ keys: [SessionKey], _ reason: String, _ transaction: inout Transaction) throws(QueueError) {
         let held = keys.compactMap { sessionIndex[$0]?.id }.flatMap { holdDependents(of: $0, leavingOut: Set(keys), &transaction) }
@@ -87,8 +87,8 @@ extension Scheduler {
 
     // MARK: Dependents
 
-    /// Releases the dependents of an ended session that accept its outcome. If there are very many, the next transactions release the rest;
-    /// after a kill, the next opening releases them.
+    /// Releases the dependents that accept the outcome of an ended or removed session. If there are very many dependents, the next
+    /// transactions release the rest. If the process is killed first, the next opening of the queue does so.
     ///
     /// - Parameter isCompleted: Whether the session completed or was removed, which releases all its dependents. If false, only the dependents
     ///   that accept any end are released.
@@ -103,8 +103,9 @@ extension Scheduler {
         }
     }
 
-    /// Removes the dependencies on a session whose outcome is unknown, and holds the dependents that are waiting. If there are very many, the next
-    /// transactions hold the rest; after a kill, the next opening holds them, because the session is missing.
+    /// Removes the dependencies on a session whose outcome is unknown, and holds the dependents that are waiting. If there are very many
+    /// dependents, the next transactions hold the rest. If the process is killed first, the next opening of the queue does so, because the
+    /// session is missing from the queue.
     ///
     /// - Returns: The sessions that were waiting and are now held.
     mutating func holdDependents(
@@ -138,7 +139,7 @@ extension Scheduler {
             guard changedRows < Self.maximumPerTransaction else {
                 return mutateFlags { $0.releases += releases[index...] }
             }
-            // The stored release is a row.
+            // A pending release is stored as one row.
             changedRows += 1
             if let isCompleted = release.isCompleted {
                 satisfyDependents(of: release.session, isCompleted: isCompleted)
@@ -157,7 +158,7 @@ extension Scheduler {
     }
 }
 
-/// An ended, removed or missing session with dependents that have not been released or held yet.
+/// An ended, removed or missing session whose dependents have not all been released or held yet.
 package struct PendingRelease: Sendable, Equatable {
     var session: SessionID
     /// Whether the session completed or was removed; nil if its outcome is unknown, so its dependents are held instead.

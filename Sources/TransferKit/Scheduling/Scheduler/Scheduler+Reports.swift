@@ -1,41 +1,41 @@
 import TransferCore
 
 extension Scheduler {
-    mutating func handle(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
-        if case .ended = report.content, let key = flags.abandoned[report.run] { return endAbandoned(report.run, of: key) }
-        if flags.removedRuns[report.run] != nil { return handleLate(report, at: now, &transaction) }
-        guard let entry = sessionIndex[report.key], sessionIndex.details(report.key).run == report.run else { return }
-        let key = report.key
-        switch report.content {
+    mutating func handle(_ event: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
+        if case .ended = event.content, let key = flags.abandoned[event.run] { return endAbandoned(event.run, of: key) }
+        if flags.removedRuns[event.run] != nil { return handleLate(event, at: now, &transaction) }
+        guard let entry = sessionIndex[event.key], sessionIndex.details(event.key).run == event.run else { return }
+        let key = event.key
+        switch event.content {
         case .connected:
             recordProgress(of: key)
             recordTransfer(of: key)
             guard !entry.conditions.contains(.connected) else { return }
             mutate(key) { entry, _ in entry.conditions.insert(.connected) }
             transaction.events.append(.didStartRunning(entry.id))
-        case .file(let position, let fileReport):
-            handle(fileReport, position: position, of: entry, &transaction)
-            recordRunTime(of: report, at: now, &transaction)
+        case .file(let position, let fileEvent):
+            handle(fileEvent, position: position, of: entry, &transaction)
+            recordRunTime(of: event, at: now, &transaction)
         case .expansion(let step):
             transaction.writes.append(.expansion(key, step))
-            if step.parts.contains(where: { if case .listed = $0 { true } else { false } }) { recordTransfer(of: key) }
+            if step.singleSteps.contains(where: { if case .listed = $0 { true } else { false } }) { recordTransfer(of: key) }
             transaction.events += Self.failures(in: step, of: entry.id)
         case .probe(let endpoint):
             changeHealth(of: [EndpointHealth.Key(endpoint)]) {
-                transaction.result.isGranted = $0.probe(endpoint, run: report.run, at: now.uptime)
+                transaction.result.isGranted = $0.probe(endpoint, run: event.run, at: now.uptime)
             }
         case .endpoint(let endpoint):
-            let probed = flags.health.endpointsProbed(by: report.run)
-            if !probed.isEmpty { changeHealth(of: probed) { $0.recordUse(of: endpoint, run: report.run) } }
+            let probed = flags.health.endpointsProbed(by: event.run)
+            if !probed.isEmpty { changeHealth(of: probed) { $0.recordUse(of: endpoint, run: event.run) } }
             transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))
         case .endpointChanged(let from, let to):
             transaction.events.append(.endpointChanged(entry.id, from: from, to: to))
         case .endpointWorks(let endpoint):
             recordSuccess(of: endpoint)
         case .endpointFailed(let endpoint, let error):
-            changeHealth(of: [EndpointHealth.Key(endpoint)]) { $0.recordFailure(endpoint, error, run: report.run, at: now.uptime) }
+            changeHealth(of: [EndpointHealth.Key(endpoint)]) { $0.recordFailure(endpoint, error, run: event.run, at: now.uptime) }
         case .hostBusy(let endpoint, let duration):
-            // No session can start earlier because of this report, so no line is recalled.
+            // No session can start earlier because of this event, so no line is recalled.
             mutateFlags { $0.health.recordBusy(endpoint, for: duration, at: now.uptime) }
         case .attemptFailed(let error, let delay, let isLastInFlight):
             transaction.writes.append(.attemptFailed(key, error, isRepeated: true))
@@ -46,52 +46,52 @@ extension Scheduler {
                 transaction.events.append(.willStartRunning(entry.id))
             }
         case .waitsSkipped:
-            // If the run fails now, its session waits: the run has fulfilled the request.
+            // The run has fulfilled a request that the app made during the run, so if the run fails now, its session waits.
             mutate(key) { _, details in details.runAgainMark = 0 }
         case .times(let times):
             transaction.writes.append(.addTimes(key, times))
         case .ended(let outcome):
-            end(entry, run: report.run, outcome, at: now, &transaction)
+            end(entry, run: event.run, outcome, at: now, &transaction)
         case .abandoned(let outcome):
-            mutateFlags { $0.abandoned[report.run] = key }
+            mutateFlags { $0.abandoned[event.run] = key }
             mutate(key) { entry, _ in entry.conditions.insert(.runNotEnded) }
-            end(entry, run: report.run, outcome, at: now, &transaction)
+            end(entry, run: event.run, outcome, at: now, &transaction)
         }
     }
 
-    /// Handles the end of an abandoned run. From now on, its session may run again.
+    /// Handles the end of an abandoned run. From now on, the run's session may run again.
     private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
         mutateFlags { $0.abandoned[run] = nil }
         sessionIndex.recallAllLines()
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
-    /// Handles a report of a run whose session was removed. Because the session's rows are gone, adds unfinished uploads and part files of the
-    /// run to the discard outbox, the stored list of pending removals.
-    private mutating func handleLate(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
-        switch report.content {
+    /// Handles an event of a run whose session was removed. Because the session's rows are gone, adds removals of the run's unfinished
+    /// uploads and part files to the outbox, the stored list of pending removals (``DiscardQuery``).
+    private mutating func handleLate(_ event: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
+        switch event.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
-        where identity != nil || endpoint.transport == TransportID.localParts:
-            transaction.writes.append(.holdDiscard(report.key, position: position, checkpoint, endpoint))
+        where identity != nil || endpoint.transport == TransportID.localPartFiles:
+            transaction.writes.append(.holdDiscard(event.key, position: position, checkpoint, endpoint))
         case .file(let position, .completed(_, let endpoint)):
-            transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))
+            transaction.writes.append(.dropDiscard(event.key, position: position, endpoint))
         case .ended, .abandoned:
-            if let account = flags.removedRuns[report.run] { sessionIndex.recallLines(of: account) }
+            if let account = flags.removedRuns[event.run] { sessionIndex.recallLines(of: account) }
             mutateFlags {
-                $0.removedRuns[report.run] = nil
-                if case .abandoned = report.content { $0.abandoned[report.run] = report.key }
+                $0.removedRuns[event.run] = nil
+                if case .abandoned = event.content { $0.abandoned[event.run] = event.key }
             }
-            endProbes(of: report.run)
-            endTime(of: nil, run: report.run, at: now, &transaction)
-            transaction.writes.append(.releaseDiscards(report.key))
-            finishStoppingIfQuiet(&transaction)
+            endProbes(of: event.run)
+            endTime(of: nil, run: event.run, at: now, &transaction)
+            transaction.writes.append(.releaseDiscards(event.key))
+            finishStoppingIfNoRuns(&transaction)
         default: break
         }
     }
 
-    private mutating func handle(_ report: FileEvent, position: Int64, of entry: Entry, _ transaction: inout Transaction) {
-        transaction.writes.append(.file(entry.key, position: position, report))
-        switch report {
+    private mutating func handle(_ event: FileEvent, position: Int64, of entry: Entry, _ transaction: inout Transaction) {
+        transaction.writes.append(.file(entry.key, position: position, event))
+        switch event {
         // A checkpoint without bytes is saved before a request, so it proves no progress.
         case .checkpoint(let checkpoint, _, _, _):
             guard checkpoint.confirmed > 0 else { return }
@@ -112,7 +112,7 @@ extension Scheduler {
         }
     }
 
-    /// Records that a run transferred bytes. If the app requested a run while this run was in progress, this run has fulfilled the request.
+    /// Records that a run transferred bytes. If the app requested another run during this run, this run has now fulfilled the request.
     private mutating func recordProgress(of key: SessionKey) {
         guard sessionIndex.details(key).runAgainMark != 0 else { return }
         mutate(key) { _, details in details.runAgainMark = 0 }
@@ -125,7 +125,7 @@ extension Scheduler {
     }
 
     private static func failures(in step: ExpansionStep, of id: SessionID) -> [QueueEvent.Kind] {
-        step.parts.flatMap { step -> [QueueEvent.Kind] in
+        step.singleSteps.flatMap { step -> [QueueEvent.Kind] in
             let batch: ManifestBatch
             switch step {
             case .add(_, let rows), .read(_, let rows, _): batch = rows
@@ -143,13 +143,13 @@ extension Scheduler {
     /// The minimum time between two writes of a run's duration.
     private static let recordInterval = Duration.seconds(1)
 
-    /// Stores the duration of a run in the same transaction as a report about a file. After a kill, the stored duration therefore lacks
-    /// less than ``recordInterval`` of the time up to the stored progress.
-    private mutating func recordRunTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
-        guard flags.runTimes.unrecorded(report.run, at: now.uptime) >= Self.recordInterval else { return }
+    /// Stores the duration of a run in the same transaction as an event of a file. If the process is killed, the stored duration therefore
+    /// misses less than ``recordInterval`` of the time that the stored progress took.
+    private mutating func recordRunTime(of event: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
+        guard flags.runTimes.unrecorded(event.run, at: now.uptime) >= Self.recordInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)
-        mutateFlags { times = $0.runTimes.record(report.run, at: now.uptime) }
-        transaction.writes.append(.ran(report.key, times.session, queue: times.queue))
+        mutateFlags { times = $0.runTimes.record(event.run, at: now.uptime) }
+        transaction.writes.append(.ran(event.key, times.session, queue: times.queue))
     }
 
     private mutating func endTime(of key: SessionKey?, run: UInt64, at now: DualInstant, _ transaction: inout Transaction) {
@@ -169,7 +169,7 @@ extension Scheduler {
         _ before: Entry, run: UInt64, _ outcome: RunOutcome, at now: DualInstant, _ transaction: inout Transaction
     ) {
         let key = before.key
-        let wasEnding = before.conditions.contains(.stopping)
+        let wasStopping = before.conditions.contains(.stopping)
         let mark = before.state == .running ? sessionIndex.details(key).runAgainMark : 0
         stopRunningEvents(before, &transaction)
         endProbes(of: run)
@@ -179,17 +179,17 @@ extension Scheduler {
             details.runAgainMark = 0
             entry.conditions.subtract([.stopping, .connected, .hasNewItems])
         }
-        let probeDelay = wasEnding ? nil : delayForOtherProbes(before, outcome, at: now)
+        let probeDelay = wasStopping ? nil : delayForOtherProbes(before, outcome, at: now)
         if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, run: run, &transaction) }
 
         switch outcome {
         case .finished(let failure, let ignoresNewFiles)
-        where before.state != .cancelled && (!before.conditions.contains(.hasNewItems) || (ignoresNewFiles && !wasEnding)):
+        where before.state != .cancelled && (!before.conditions.contains(.hasNewItems) || (ignoresNewFiles && !wasStopping)):
             finish(key, failure, at: now, &transaction)
             return
         case .backoff(_, let error), .endpointsUnavailable(let error), .accountBlocked(let error, _), .noSpace(let error):
             transaction.writes.append(.attemptFailed(key, error, isRepeated: false))
-            if case .backoff(let delay, _) = outcome, !wasEnding {
+            if case .backoff(let delay, _) = outcome, !wasStopping {
                 var retryAt = now.date + max(delay, probeDelay ?? .zero)
                 // The session's endpoints may be unavailable for longer than the delay of the file.
                 if case .unavailable(let until?) = ability(of: before, at: now) { retryAt = max(retryAt, now.date + (until - now.uptime)) }
@@ -198,7 +198,7 @@ extension Scheduler {
         case .finished, .interrupted: break
         }
 
-        if wasEnding {
+        if wasStopping {
             endInterrupted(key, at: now, &transaction)
         } else if case .finished = outcome {
             // Items were added, found or reset during the run.
@@ -207,7 +207,7 @@ extension Scheduler {
             wait(key, outcome, probeDelay: probeDelay, at: now, &transaction)
         }
         if mark != 0, let entry = sessionIndex[key], entry.state == .waiting { runAgain(entry, mark: mark, at: now, &transaction) }
-        finishStoppingIfQuiet(&transaction)
+        finishStoppingIfNoRuns(&transaction)
     }
 
     /// The maximum number of other sessions of the account that may probe an endpoint between two probes by the same session.
@@ -241,8 +241,8 @@ extension Scheduler {
         _ key: SessionKey, isRequested: Bool, at now: DualInstant, _ transaction: inout Transaction
     ) {
         guard let entry = sessionIndex[key] else { return }
-        let isOver = flags.mode == .stopping || flags.mode == .stopped
-        guard !isOver, !entry.conditions.contains(.runNotEnded), ability(of: entry, at: now).isAble else {
+        let isQueueStopping = flags.mode == .stopping || flags.mode == .stopped
+        guard !isQueueStopping, !entry.conditions.contains(.runNotEnded), ability(of: entry, at: now).isAble else {
             return wait(key, .interrupted, at: now, &transaction)
         }
         beginRun(key, isRequested: isRequested, at: now, &transaction)
@@ -276,7 +276,7 @@ extension Scheduler {
         if wasActive { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
         transaction.events.append(failure.map { .failed(entry.id, $0) } ?? .completed(entry.id))
         transaction.actions.append(.forget(key))
-        finishStoppingIfQuiet(&transaction)
+        finishStoppingIfNoRuns(&transaction)
     }
 
     /// Makes a session release its slot and wait, after a run that did not finish the session.

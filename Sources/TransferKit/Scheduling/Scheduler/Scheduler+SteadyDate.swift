@@ -25,8 +25,8 @@ extension Scheduler {
     /// Resumes the steady date of the last process.
     ///
     /// - Parameters:
-    ///   - seen: The date when the store last recorded the clock.
-    ///   - steady: The steady date at that time.
+    ///   - seen: The date of the clock when both dates were last stored.
+    ///   - steady: The steady date when both dates were last stored.
     mutating func load(seen: Date, steady: Date) {
         guard let present = settings.openedAt?.date else { return }
         let absence = present.timeIntervalSince(seen)

@@ -2,8 +2,8 @@ import TransferCore
 
 /// Updates of a session's properties.
 extension Scheduler {
-    /// Checks that the account and the session that an update names exist. Otherwise, an update of a group would skip each session, without an
-    /// error.
+    /// Checks that the account and the session that an update names exist. Without this check, an update of a group would skip every session,
+    /// without an error.
     func check(_ update: SessionUpdate) throws(QueueError) {
         if let name = update.account { _ = try accountKey(name) }
         if case .set(let dependency) = update.dependency { _ = try resolve(.id(dependency.session)) }
@@ -83,7 +83,8 @@ extension Scheduler {
         transaction.result.sessions = [entry.id]
     }
 
-    /// Checks that a session has no run and has transferred nothing, so that a change applies to all of its files.
+    /// Checks that a session is at rest (``Entry/isAtRest``), has no run, and has transferred nothing, so that a change applies to all of its
+    /// files.
     ///
     /// - Parameter property: The property to change, as a noun for the message.
     /// - Throws: ``QueueError`` with the code `invalidTransition`.
@@ -115,7 +116,7 @@ extension Scheduler {
     private func checkForCycle(from entry: Entry, _ dependency: SessionDependency) throws(QueueError) {
         var seen: Set<SessionKey> = []
         var next = sessionIndex.key(of: dependency.session)
-        // A damaged store can contain a cycle of other sessions, so the walk ends at the first repeated session.
+        // A damaged database can contain a dependency cycle of other sessions, so the walk ends at the first repeated session.
         while let key = next, seen.insert(key).inserted {
             guard key != entry.key else {
                 throw QueueError(

@@ -3,8 +3,8 @@ import TransferCore
 
 /// Decides which sessions run. A pure value without clock, I/O or concurrency: the same inputs give the same decisions.
 ///
-/// One writer passes inputs to the scheduler (see ``TransferQueue``), stores the result in one transaction, and only then publishes the result. If
-/// the store fails, the writer calls ``undo()``, which reverts the effects of these inputs.
+/// One writer passes inputs to the scheduler (see ``TransferQueue``), stores the result in one transaction, and only then publishes the
+/// result. If the transaction fails, the writer calls ``undo()``, which reverts the effects of these inputs.
 package struct Scheduler: Sendable {
     /// An account with the data that decides whether its sessions may start.
     package struct AccountEntry: Sendable, Equatable {
@@ -13,7 +13,7 @@ package struct Scheduler: Sendable {
         /// The number of the last run that had begun when the account was last saved or unblocked. Errors of this and earlier runs don't
         /// block the account.
         package var lastRunWhenUnblocked: UInt64
-        /// Whether this process has requested the credentials that the account needs to be unblocked.
+        /// Whether this process has already requested new credentials for the blocked account.
         var hasRequestedCredentials = false
 
         package init(account: Account, block: AccountBlock? = nil, lastRunWhenUnblocked: UInt64 = 0) {
@@ -26,17 +26,18 @@ package struct Scheduler: Sendable {
     /// The part of the state that is small enough to be copied as a whole. ``Scheduler/undo()`` restores the copy.
     package struct Flags: Sendable, Equatable {
         package var mode = QueueStatus.Mode.stopped
-        /// The stored limit; nil for the limit of the settings.
+        /// The stored session limit; nil to use ``Settings/maxConcurrentSessions``.
         package var maxConcurrentSessions: Int?
-        /// The limit with which this process was started. Setting another limit removes it.
+        /// The session limit of this process, which overrides the stored limit; nil for none. Setting another limit removes the override.
         package var maxConcurrentSessionsOverride: Int?
         package var rateLimit: Int64?
         package var timetable: BandwidthTimetable?
-        /// The stored retention; nil for the retention of the settings.
+        /// The stored retention; nil to use ``Settings/retention``.
         package var retention: Retention?
-        /// The stored minimum of free space; nil for the minimum of the settings.
+        /// The stored minimum free space, in bytes; nil to use ``Settings/diskFloor``.
         package var diskFloor: Int64?
-        /// The minimum of free space with which this process was started. Setting another minimum removes it.
+        /// The minimum free space of this process, which overrides the stored minimum; nil for none. Setting another minimum removes the
+        /// override.
         package var diskFloorOverride: Int64?
         package var orderRevision: UInt64 = 0
         package var lastRun: UInt64 = 0
@@ -59,13 +60,13 @@ package struct Scheduler: Sendable {
         package var scarceSpace: Int64?
         /// The uptime of the next check of the disk. Used only while the free space is below the floor.
         package var diskCheckAt = Duration.zero
-        /// Ended, removed or missing sessions with dependents that have not been released or held yet.
+        /// Ended, removed or missing sessions whose dependents have not all been released or held yet.
         package var releases: [PendingRelease] = []
-        /// The new tags of each session whose tags changed while a reader was looking up sessions by tag in the store.
+        /// The new tags of each session whose tags changed while a reader was looking up sessions by tag in the database.
         var newTags: [SessionKey: Set<String>] = [:]
     }
 
-    /// The preferred distance between the ranks of neighbours. Leaves room to insert sessions without renumbering other sessions.
+    /// The preferred distance between the ranks of neighbouring sessions. Leaves room to insert sessions without renumbering other sessions.
     package static let rankGap: Int64 = 1 << 20
 
     package let settings: Settings
@@ -78,20 +79,20 @@ package struct Scheduler: Sendable {
 
     private var flagsBefore: Flags?
     private var undoLog: [Change] = []
-    /// Sessions whose stored row is out of date.
+    /// Sessions whose stored rows are out of date.
     private var dirty: [SessionKey] = []
     /// The uptime of the first input, and the steady date (``steadyDate(at:)``) at that time; nil before the first input.
     var opening: DualInstant?
-    /// The steady date at the opening; nil if the store contains no steady date, or if ``Settings/openedAt`` is nil.
+    /// The steady date at which the queue was opened; nil if the database contains no steady date, or if ``Settings/openedAt`` is nil.
     var steadyOpening: Date?
     private var lastLoadedAccount: AccountKey?
     /// Sessions that were stored as running, because they were running when the last process ended.
     private(set) var foundRunning: [SessionKey] = []
-    /// The waiting sessions that were held because their dependency is missing from the store.
+    /// The waiting sessions that were held because the sessions that they depend on are missing from the database.
     private(set) var foundOrphaned: [SessionID] = []
-    /// The sessions that have begun, according to the store. Used only while sessions are loaded.
+    /// The sessions that have begun, according to the database. Used only while sessions are loaded.
     private var begunEarlier: Set<SessionKey> = []
-    /// The number of rows that removals, and releases or holds of dependents, changed since the last commit.
+    /// The number of rows changed since the last commit by removals of sessions, and by releases and holds of dependents.
     var changedRows = 0
     /// The number of readers that currently look up sessions by tag.
     private var tagReaders = 0
@@ -140,7 +141,7 @@ package struct Scheduler: Sendable {
 
     // MARK: Loading
 
-    /// Reserves memory before a store is loaded.
+    /// Reserves memory before the sessions are loaded.
     package mutating func reserveLoading(_ count: Int) {
         sessionIndex.reserveLoading(count)
     }
@@ -181,10 +182,10 @@ package struct Scheduler: Sendable {
         flags.nextAccount = max(flags.nextAccount, key + 1)
     }
 
-    /// Loads a session from the store. The order of the calls does not matter. A session that was running when the last process ended gets
-    /// the start priority ``Entry/StartPriority/interrupted``.
+    /// Loads a session from the database. The order of the calls does not matter. A session that was running when the last process ended
+    /// gets the start priority ``Entry/StartPriority/interrupted``.
     ///
-    /// - Parameter details: The details; nil for none, which is the usual case.
+    /// - Parameter details: The session's details; nil for a session without details, which is the usual case.
     /// - Returns: Whether the session was loaded; false if its account does not exist.
     package mutating func load(_ entry: Entry, _ details: EntryDetails?) -> Bool {
         if entry.account != lastLoadedAccount {
@@ -214,10 +215,10 @@ package struct Scheduler: Sendable {
         return true
     }
 
-    /// Completes the loading. Restores displaced sessions if the session that displaced them is missing or can't use their slot. Releases
-    /// sessions whose dependency has ended as required, and holds waiting sessions whose dependency is missing.
+    /// Completes the loading. Restores a displaced session if its preemptor (the session that displaced it) is missing, or can't use the
+    /// slot. Releases sessions whose dependency has ended as required, and holds waiting sessions whose dependency is missing.
     ///
-    /// - Returns: The writes that update the store, and the omitted sessions, whose ID belongs to another session.
+    /// - Returns: The writes that update the database, and the sessions that were omitted because another session has the same ID.
     package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
         begunEarlier = []
         let (renumbered, duplicates) = sessionIndex.finishLoading()
@@ -326,7 +327,7 @@ package struct Scheduler: Sendable {
         sessionIndex.change(entry, details)
     }
 
-    /// Collects changes to tags from now on, because a reader looks up sessions by tag in the store.
+    /// Collects changes to tags from now on, because a reader looks up sessions by tag in the database.
     package mutating func beginReadingTags() {
         tagReaders += 1
     }
@@ -368,7 +369,7 @@ package struct Scheduler: Sendable {
         sessionIndex.recallLines(of: key)
     }
 
-    /// Adds the writes for the sessions' scheduling data and the settings that changed since the last call.
+    /// Adds writes for the scheduling data and the settings that have changed since the last call.
     mutating func flush(into transaction: inout Transaction) {
         var seen: Set<SessionKey> = []
         for key in dirty where dirty.count == 1 || seen.insert(key).inserted {

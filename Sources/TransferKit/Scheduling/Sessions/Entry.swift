@@ -38,8 +38,8 @@ package struct Entry: SessionTableElement, Equatable {
         conditions.contains(.stopping) && state != .running && !(state == .paused && !conditions.contains(.displaced))
     }
 
-    /// Whether the session is waiting, has no condition that prevents its start, and has no run that is still ending. Its start may still need
-    /// its turn, a slot, its account, the network or free disk space.
+    /// Whether the session is waiting, has no condition that prevents its start, and has no run that is still ending. The session may still
+    /// have to wait for its turn, a slot, its account, the network or free disk space.
     var isEligible: Bool {
         state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.stopping))
     }
@@ -71,7 +71,7 @@ package struct Entry: SessionTableElement, Equatable {
     package enum StartPriority: UInt8, Sendable, Codable, Comparable {
         /// The app ran or resumed the session.
         case now = 0
-        /// The app asked that the session run next.
+        /// The app requested that the session run next.
         case next = 1
         /// The session was displaced. The session that displaced it has now released the slot.
         case released = 2
@@ -118,7 +118,7 @@ package struct Entry: SessionTableElement, Equatable {
         /// The session's last run was abandoned and has not ended. No other run of the session begins before that run has ended.
         static let runNotEnded = Conditions(rawValue: 2048)
 
-        /// The store is damaged, so the session's items can't be read. The session also has the condition ``backoff``.
+        /// The database is damaged, so the session's items can't be read. The session also has the condition ``backoff``.
         static let unreadable = Conditions(rawValue: 4096)
 
         /// The session may occupy disk space, because it ran in this process, or was running when the last process ended. In a strict queue, also
@@ -156,7 +156,7 @@ package struct EntryDetails: Sendable, Equatable {
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var displacedBy: SessionKey?
-    /// The uptime from which a session that yielded may start again although no other session has started; nil if the session does not wait
+    /// The uptime from which a session that yielded may start again, even if no other session has started; nil if the session does not wait
     /// after a yield.
     package var yieldedUntil: Duration?
     package var spaceCheckAt: Duration?
@@ -169,8 +169,8 @@ package struct EntryDetails: Sendable, Equatable {
     package var keptSince: Date?
     /// The session's ``SessionOptions/deadline``.
     package var deadline: Duration?
-    /// The steady date of the first start, from which the deadline counts; nil before the first start. If the session runs again after its end, the
-    /// deadline counts from the first start after that end.
+    /// The steady date of the first start, from which the deadline is measured; nil before the first start. If the session runs again after
+    /// its end, the deadline is measured from the first start after that end.
     package var deadlineFrom: Date?
     /// Whether the deadline has passed. Not stored.
     var isOverdue = false

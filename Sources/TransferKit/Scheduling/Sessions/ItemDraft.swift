@@ -9,7 +9,7 @@ package enum ItemKind: String, Sendable, Codable {
     case blob
     /// Data that an app produces during the transfer, passed through a file of the ``Spool``.
     case stream
-    /// A form. The data of its files from the app's memory is in one file of the ``Spool``.
+    /// A form. One file of the ``Spool`` contains the form's in-memory data.
     case form
     /// A remote file. Its source is the local name below the session's folder.
     case download
@@ -22,7 +22,7 @@ package enum ItemKind: String, Sendable, Codable {
     /// Whether the item's source is the name of a file in the ``Spool``.
     package var isSpooled: Bool { self == .blob || self == .stream || self == .form }
 
-    /// Whether the item is received from the server.
+    /// Whether the item is downloaded from the server.
     package var isDownload: Bool { self == .download || self == .remoteFolder }
 
     /// The remote path of an item of this kind, from the stored bytes.
@@ -46,7 +46,7 @@ package struct ItemFigures: Sendable, Equatable {
     }
 }
 
-/// An item of a ``SessionDraft``. Names are bytes.
+/// An item of a ``SessionDraft``. Names are stored as bytes, because file names need not be UTF-8.
 package struct ItemDraft: Sendable, Codable, Equatable {
     package var kind: ItemKind
     /// The local path, relative to the base folder unless it begins with a slash. For a download or remote folder, the local name below the

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// The sessions that one command adds, with the data that the store needs. One command may add 100,000 sessions, so their drafts are not copied.
+/// The sessions that one command adds, with the data to store. One command may add 100,000 sessions, so their drafts are not copied.
 package struct NewSessions: Sendable {
     private let drafts: [SessionDraft]
     package let createdAt: Date

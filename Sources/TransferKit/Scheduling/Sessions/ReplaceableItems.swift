@@ -2,9 +2,9 @@ import Foundation
 
 /// The rows of items whose transfer has not begun.
 package struct ReplaceableItems: Sendable, Equatable, Codable {
-    /// The positions in the table `file`.
+    /// The positions of rows in the table `file`.
     var positions: Set<Int64> = []
-    /// The sequences in the table `item`.
+    /// The sequence numbers of rows in the table `item`.
     var sequences: Set<Int64> = []
     /// The source and the remote name of each item, by its position in the session. These values distinguish a removed item from a new item
     /// that reuses the row of the removed item.

@@ -20,8 +20,8 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var items: [ItemDraft]
     /// The error to throw instead of storing the session; nil for a valid session. Has no effect on a duplicate, which is not stored.
     package var refusal: QueueError?
-    /// The progress that another queue made on the session, in the order of that queue's reports; nil for a new session. See
-    /// ``QueueConfiguration/progressObserver``.
+    /// The progress that another queue made on the session, in the order in which that queue reported the progress; nil for a new session.
+    /// See ``QueueConfiguration/progressObserver``.
     package var progress: [FileProgress]? = nil
 
     package init(

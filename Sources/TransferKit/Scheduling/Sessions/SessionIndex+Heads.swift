@@ -65,7 +65,7 @@ extension SessionIndex {
     /// The number of lines that are set aside.
     package var linesAside: Int { heads.asideCount }
 
-    /// The maximum number of lines that a query for the session directly before another session visits.
+    /// The maximum number of lines that ``last(before:at:where:)`` visits, unless a recall is overdue.
     package var readyLines: Int { min(heads.ready.count, lines.count) }
 
     /// The lines with a session that, as far as is known, can start now, or later just because time passes. Excludes the lines that are set
@@ -73,9 +73,9 @@ extension SessionIndex {
     package var startableLines: some Sequence<LineKey> { [AnySequence(heads.ready), AnySequence(heads.later.keys)].joined() }
 
     /// The maximum number of keys that a change of one session moves in an ordered container.
-    package var largestPart: Int {
+    package var largestBlock: Int {
         let containers = [order, unfinished, prioritized.keys] + lines.values.flatMap { [$0.prioritized.keys, $0.inOrder] }
-        return containers.map(\.largestPart).max() ?? 0
+        return containers.map(\.largestBlock).max() ?? 0
     }
 
     /// The number of eligible sessions of an account.
@@ -93,7 +93,7 @@ extension SessionIndex {
         for line in heads.recall(by: uptime) { putHead(of: line) }
     }
 
-    /// Adds a line to the heads, or removes it if it no longer exists.
+    /// Adds a line to the heads, or removes a line that no longer exists.
     mutating func updateHeads(of line: LineKey) {
         if lines[line] == nil, timed[line] == nil { heads.remove(line) } else { heads.add(line) }
     }

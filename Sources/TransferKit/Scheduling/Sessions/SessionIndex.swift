@@ -5,7 +5,7 @@ package struct SessionIndex: Sendable {
     /// The number of slots in use.
     package struct Slots: Sendable, Equatable {
         package var total = 0
-        /// The number of slots in use that become free when their runs end.
+        /// The number of slots in use that become free when the runs that use them end.
         var freed = 0
         /// The number of slots that paused sessions keep.
         var paused = 0
@@ -71,7 +71,7 @@ package struct SessionIndex: Sendable {
         self.keepsEnds = keepsEnds
     }
 
-    /// Sets whether ``ends`` contains the completed sessions. If this changes to true, adds the sessions that have already completed.
+    /// Sets whether ``ends`` contains the completed sessions. If the value changes to true, adds the sessions that have already completed.
     mutating func keepEnds(_ keepsEnds: Bool) {
         guard keepsEnds != self.keepsEnds else { return }
         self.keepsEnds = keepsEnds
@@ -126,12 +126,12 @@ package struct SessionIndex: Sendable {
         table.insert(entry)
         if details != .none { detailed[entry.key] = details }
         if entry.isOrdered { putInOrder(entry.key) }
-        admit(entry, details)
+        addToIndexes(entry, details)
     }
 
     mutating func remove(_ key: SessionKey) {
         guard let entry = table[key] else { return }
-        withdraw(entry, details(key))
+        removeFromIndexes(entry, details(key))
         if entry.isOrdered { takeOutOfOrder(key) }
         detailed[key] = nil
         table.remove(key)
@@ -141,13 +141,13 @@ package struct SessionIndex: Sendable {
         let key = entry.key
         guard let before = table[key] else { return }
         let detailsBefore = self.details(key)
-        withdraw(before, detailsBefore)
+        removeFromIndexes(before, detailsBefore)
         let isMoved = before.rank != entry.rank || before.isOrdered != entry.isOrdered
         if isMoved, before.isOrdered { takeOutOfOrder(key) }
         table.update(entry)
         detailed[key] = details == .none ? nil : details
         if isMoved, entry.isOrdered { putInOrder(key) }
-        admit(entry, details, replacing: detailsBefore)
+        addToIndexes(entry, details, replacing: detailsBefore)
     }
 
     /// Gives a session a different rank, without changing its position in the order.
@@ -174,7 +174,7 @@ package struct SessionIndex: Sendable {
     ///
     /// - Parameter before: The details before the change. The lists of due times still contain the earlier times, so unchanged times are
     ///   not added again.
-    private mutating func admit(_ entry: Entry, _ details: EntryDetails, replacing before: EntryDetails = .none) {
+    private mutating func addToIndexes(_ entry: Entry, _ details: EntryDetails, replacing before: EntryDetails = .none) {
         count(entry, details, 1)
         let key = entry.key
         if details.run != 0 { live.insert(key) }
@@ -201,7 +201,7 @@ package struct SessionIndex: Sendable {
             unfinished.insert(key, rank: ranks)
             if entry.state == .waiting, entry.conditions.contains(.begun) { begun.insert(key, rank: ranks) }
         }
-        if entry.isEligible { enter(entry) }
+        if entry.isEligible { addToLine(entry) }
     }
 
     private mutating func addDueTimes(of key: SessionKey, _ details: EntryDetails, replacing before: EntryDetails) {
@@ -221,7 +221,7 @@ package struct SessionIndex: Sendable {
     }
 
     /// Removes a session from all indexes, except from the lists of due times.
-    private mutating func withdraw(_ entry: Entry, _ details: EntryDetails) {
+    private mutating func removeFromIndexes(_ entry: Entry, _ details: EntryDetails) {
         count(entry, details, -1)
         let key = entry.key
         if details.run != 0 { live.remove(key) }
@@ -256,7 +256,7 @@ package struct SessionIndex: Sendable {
             _ = unfinished.remove(key, rank: ranks)
             begun.remove(key, rank: ranks)
         }
-        if entry.isEligible { leave(entry) }
+        if entry.isEligible { removeFromLine(entry) }
     }
 
     private mutating func count(_ entry: Entry, _ details: EntryDetails, _ sign: Int) {
@@ -274,7 +274,7 @@ package struct SessionIndex: Sendable {
     }
 
     /// Adds an eligible session to its line.
-    private mutating func enter(_ entry: Entry) {
+    private mutating func addToLine(_ entry: Entry) {
         if entry.startPriority == .none {
             let ranks = ranks()
             lines[entry.line, default: Line()].inOrder.insert(entry.key, rank: ranks)
@@ -287,7 +287,7 @@ package struct SessionIndex: Sendable {
     }
 
     /// Removes an eligible session from its line.
-    private mutating func leave(_ entry: Entry) {
+    private mutating func removeFromLine(_ entry: Entry) {
         let wasFirst = lines[entry.line]?.first == entry.key
         if entry.startPriority != .none {
             let standings = standings()
@@ -310,7 +310,7 @@ package struct SessionIndex: Sendable {
         table.reserveLoading(count)
     }
 
-    /// Loads a session from the store; see ``finishLoading()``.
+    /// Loads a session from the database; see ``finishLoading()``.
     ///
     /// - Parameter details: The details; nil if the session has none.
     mutating func load(_ entry: Entry, _ details: EntryDetails?) {
@@ -320,7 +320,7 @@ package struct SessionIndex: Sendable {
 
     /// Sorts and indexes all loaded sessions.
     ///
-    /// - Returns: `renumbered` contains the sessions that got a higher rank, because the preceding session has the same or a higher rank.
+    /// - Returns: `renumbered` contains the sessions that got a higher rank, because the preceding session had the same or a higher rank.
     ///   `duplicates` contains the omitted sessions: an earlier session has the same key or ID.
     mutating func finishLoading() -> (renumbered: [SessionKey], duplicates: [SessionKey]) {
         let duplicates = table.finishLoading()
@@ -365,7 +365,7 @@ package struct SessionIndex: Sendable {
             sessionsOfAccount[line.account, default: 0] += count
             counts[.waiting, default: 0] += count
         }
-        for entry in others { admit(entry, details(entry.key)) }
+        for entry in others { addToIndexes(entry, details(entry.key)) }
         return (renumbered, duplicates)
     }
 

@@ -1,13 +1,13 @@
 import Locking
 
-/// A limit for the concurrent reads of apps and other clients, which leaves connections to the store free for the queue's own reads.
+/// A limit for the concurrent reads of apps and other clients, which leaves database connections free for the queue's own reads.
 package final class ClientReads: Sendable {
     private struct State: Sendable {
         var free: Int
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// The maximum number of concurrent reads: two fewer than the store's connections for reading.
+    /// The maximum number of concurrent reads: two fewer than the database connections for reading.
     static let limit = 2
 
     private let state: Locked<State>

@@ -28,12 +28,13 @@ struct DirectoryPaths {
         }
     }
 
-    /// The maximum depth of a folder. No valid path is this deep (PATH_MAX, limits.h), but in a damaged store, a folder may contain itself.
+    /// The maximum depth of a folder. No valid path is this deep (PATH_MAX, limits.h), but in a damaged database, a folder may contain
+    /// itself.
     private static let maximumDepth = 4_096
 
     private let session: SessionKey
     private let sources: SourceFolders
-    private var known: [Int64: Location] = [:]
+    private var locations: [Int64: Location] = [:]
     /// The local folder for the session's downloads. The outer optional is nil until the folder has been read; the inner optional is nil if the
     /// session uploads.
     private var folder: [UInt8]??
@@ -54,7 +55,7 @@ struct DirectoryPaths {
             }
             return Location(source: path.bytes, destination: [UInt8](destination))
         }
-        let path = kind.isDownload ? try received([UInt8](source), in: db) : sources.path(kind, [UInt8](source))
+        let path = kind.isDownload ? try downloadPath([UInt8](source), in: db) : sources.path(kind, [UInt8](source))
         return Location(source: path, destination: [UInt8](destination))
     }
 
@@ -64,7 +65,7 @@ struct DirectoryPaths {
         return [UInt8](location.source.dropFirst(folder.count + 1))
     }
 
-    private mutating func received(_ name: [UInt8], in db: Database) throws -> [UInt8] {
+    private mutating func downloadPath(_ name: [UInt8], in db: Database) throws -> [UInt8] {
         guard let folder = try folder(in: db) else { throw missingFolder }
         // The content of the endpoint's folder can arrive directly in the session's folder.
         return name.isEmpty ? folder : folder + [UInt8(ascii: "/")] + name
@@ -89,7 +90,7 @@ struct DirectoryPaths {
         var number = directory
         var location: Location
         while true {
-            if let found = known[number] {
+            if let found = locations[number] {
                 location = found
                 break
             }
@@ -100,9 +101,9 @@ struct DirectoryPaths {
                 let source = [UInt8](try row.decode(Data.self, atIndex: 1))
                 let isDownload = try folder(in: db) != nil
                 location = Location(
-                    source: isDownload ? try received(source, in: db) : sources.path(.folder, source),
+                    source: isDownload ? try downloadPath(source, in: db) : sources.path(.folder, source),
                     destination: [UInt8](try row.decode(Data.self, atIndex: 2)))
-                known[number] = location
+                locations[number] = location
                 break
             }
             guard names.count < Self.maximumDepth else {
@@ -113,7 +114,7 @@ struct DirectoryPaths {
         }
         for (number, name) in names.reversed() {
             location = location.appending(name)
-            known[number] = location
+            locations[number] = location
         }
         return location
     }

@@ -4,7 +4,7 @@ import TransferCore
 
 /// The change log. Each event is stored in the same transaction as the change that it reports. Clients that missed events read the log to catch up.
 extension QueueStore {
-    /// The approximate maximum size of the log in the store, in bytes, regardless of the number of events.
+    /// The approximate maximum size of the stored log, in bytes, regardless of the number of events.
     private static let maximumWeight: Int64 = 64 << 20
 
     /// The limits of one page, in events and in bytes. A page never splits a `willChangeQueue` … `didChangeQueue` group, so a page can exceed the

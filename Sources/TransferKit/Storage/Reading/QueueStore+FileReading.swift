@@ -12,8 +12,8 @@ package struct PendingFile: Sendable {
     package var destination: [UInt8]
     /// The size in bytes; nil while it is unknown.
     package var size: Int64?
-    /// The number of the file's current start at byte 0, counted from 1. Checkpoints and unfinished content of earlier starts are not used
-    /// again.
+    /// The number of the file's current start at byte 0; the first start has the number 1. Checkpoints and unfinished content of earlier
+    /// starts are not used again.
     package var generation: Int64
     /// The largest number of bytes that any of the file's checkpoints covers, regardless of the endpoint.
     package var confirmed: Int64
@@ -33,7 +33,7 @@ package struct PendingFile: Sendable {
     var shownName: String { kind.isSpooled ? String(decoding: destination, as: UTF8.self) : source.string }
 }
 
-/// A checkpoint with the identity of its source.
+/// A checkpoint with the identity of the source file.
 package struct StoredCheckpoint: Sendable {
     package var checkpoint: Checkpoint
     /// The identity of the file that was sent; nil for a download.
@@ -64,6 +64,8 @@ extension QueueStore {
         try await read { [sources] db in try Self.pendingFiles(of: key, after: position, limit: limit, sources, in: db) }
     }
 
+    /// Reads the files for ``pendingFiles(of:after:limit:)``.
+    ///
     /// - Throws: `DatabaseError`, for example if the positions are not in order, as in a damaged table.
     static func pendingFiles(
         of key: SessionKey, after position: Int64, limit: Int, _ sources: SourceFolders, in db: Database
@@ -104,7 +106,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the checkpoint of a file at an endpoint; nil if no attempt of this generation stored one.
+    /// Returns the checkpoint of a file at an endpoint; nil if no attempt of this generation stored a checkpoint.
     package func checkpoint(session: SessionKey, position: Int64, endpoint: String, generation: Int64) async throws -> StoredCheckpoint? {
         try await read { db in
             guard
@@ -149,7 +151,8 @@ extension QueueStore {
         }
     }
 
-    /// Returns the source of the first failed file of a session, for a form the first local file; nil if no file failed.
+    /// Returns the source of the first failed file of a session; if the file is a form, the first local file in the form. Nil if no file
+    /// failed.
     static func firstFailedItem(of key: SessionKey, _ sources: SourceFolders, in db: Database) throws -> FilePath? {
         guard
             let row = try StoredRow.fetchOne(

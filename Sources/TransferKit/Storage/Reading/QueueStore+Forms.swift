@@ -47,9 +47,9 @@ extension [FormFileStatus] {
 }
 
 extension FormContent {
-    /// The files for a status.
+    /// The files of the form, for an ``ItemStatus``.
     ///
-    /// - Parameter sources: The folders of relative paths; by default, all paths are absolute.
+    /// - Parameter sources: The folders to which relative paths refer. The default value is for forms with absolute paths only.
     package func statuses(_ sources: SourceFolders = SourceFolders(base: nil, spool: "/", workingFolder: "/")) -> [FormFileStatus] {
         parts.compactMap { part in
             part.file.map { file in
@@ -62,7 +62,7 @@ extension FormContent {
 }
 
 extension FormContent.File {
-    /// The path of the local file; nil for data.
+    /// The path of the local file; nil for in-memory data.
     package func localPath(_ sources: SourceFolders) -> FilePath? {
         path.map { FilePath(bytes: sources.path(.file, [UInt8]($0))) }
     }

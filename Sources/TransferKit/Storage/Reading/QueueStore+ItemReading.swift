@@ -22,9 +22,9 @@ struct PendingItem: Sendable {
     var start: ManifestStart?
     /// Whether an interrupted expansion of the item left rows in the manifest that must be deleted.
     var hasRows = false
-    /// For a local folder, where the expansion resumes: the open folders from the item's own folder to the innermost; empty if only the end of
-    /// the expansion has not been recorded; nil if the expansion has not stored any rows.
-    var place: [FolderPlace]?
+    /// For a local folder, the place at which the expansion resumes: the folders that are being read, from the item's own folder to the
+    /// innermost. Empty if only the end of the expansion has not been recorded; nil if the expansion has not stored any rows.
+    var place: [FolderResumePoint]?
     /// For a remote folder, the number of the next folder to list; nil until the item's own folder has been listed.
     var nextDirectory: Int64?
 }
@@ -84,12 +84,12 @@ extension QueueStore {
         }
     }
 
-    private static func place(_ stored: String?, of key: SessionKey) throws -> [FolderPlace]? {
+    private static func place(_ stored: String?, of key: SessionKey) throws -> [FolderResumePoint]? {
         guard let stored else { return nil }
-        guard let place = try? StoreCoding.decode([FolderPlace].self, from: stored),
+        guard let place = try? StoreCoding.decode([FolderResumePoint].self, from: stored),
             place.allSatisfy({ (0...greatestPosition).contains($0.number) })
         else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(key) has a folder that was read to an invalid place")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(key) has a folder with an invalid resume position")
         }
         return place
     }

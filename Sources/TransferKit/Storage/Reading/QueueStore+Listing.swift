@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// A remote folder in the manifest of a session, the stored list of its files and folders.
+/// A remote folder in a session's manifest. The manifest is the stored list of the session's files and folders.
 struct RemoteFolder: Sendable {
     /// The number of the folder in the manifest.
     var number: Int64
@@ -36,8 +36,8 @@ extension QueueStore {
         }
     }
 
-    /// Returns which of the given names the manifest already contains in a remote folder. Ignores failed files, including the stand-ins for
-    /// entries whose names can't be stored.
+    /// Returns the given names that the manifest already contains for a remote folder. Ignores failed files, including the stand-ins for files
+    /// and folders whose names can't be stored.
     func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<[UInt8]> {
         try await read { db in
             var known: Set<[UInt8]> = []
@@ -59,13 +59,13 @@ extension QueueStore {
     private static let namesPerQuery = 500
 
     private static let knownNamesQuery = {
-        let marks = Array(repeating: "?", count: namesPerQuery).joined(separator: ", ")
+        let placeholders = Array(repeating: "?", count: namesPerQuery).joined(separator: ", ")
         return """
             SELECT source FROM file INDEXED BY file_listed
                 WHERE kind = 'download' AND directory IS NOT NULL AND state <> 'failed'
-                    AND session = ? AND directory = ? AND source IN (\(marks))
+                    AND session = ? AND directory = ? AND source IN (\(placeholders))
             UNION ALL SELECT source FROM directory INDEXED BY directory_parent
-                WHERE session = ? AND parent = ? AND source IN (\(marks))
+                WHERE session = ? AND parent = ? AND source IN (\(placeholders))
             """
     }()
 }

@@ -4,8 +4,8 @@ import Locking
 import TransferCore
 
 extension QueueStore {
-    /// Creates a scheduler with the content of the store. Quarantines unreadable sessions, and stores the changes that the end of the last
-    /// process requires, for example for removals that waited for the end of a run.
+    /// Creates a scheduler with the content of the database. Quarantines unreadable sessions, and stores the changes that the end of the
+    /// last process requires, for example for removals that waited for the end of a run.
     ///
     /// - Returns: The scheduler, a sentence about each session that went into quarantine, and the events to report.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], events: [QueueEvent.Kind]) {
@@ -29,7 +29,7 @@ extension QueueStore {
             return Locked<(Scheduler, [(SessionKey, String)])?>((scheduler, unreadable))
         }
         let upper = try await rest
-        let (scheduler, unreadable, recovery, undiscarded) = try await read { [rowsPerSweep] db in
+        let (scheduler, unreadable, recovery, unmoved) = try await read { [rowsPerSweep] db in
             // Takes the values out of the locks, because copies would be large.
             var (scheduler, unreadable) = lower.withLock { $0.take() } ?? (Scheduler(settings), [])
             upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
@@ -44,13 +44,15 @@ extension QueueStore {
                     SELECT held_by FROM discard WHERE held_by IS NOT NULL UNION SELECT session FROM removal WHERE is_held <> 0
                     """
             ).map { .releaseDiscards($0) }
-            let (first, others) = try Self.undiscardedSessions(limit: rowsPerSweep, leavingOut: Set(unreadable.map(\.0)), in: db)
+            let (first, others) = try Self.sessionsWithUnmovedCheckpoints(limit: rowsPerSweep, leavingOut: Set(unreadable.map(\.0)), in: db)
             recovery += first.map { .discardPartial($0) }
             return (scheduler, unreadable, recovery, others)
         }
         try await recover(recovery)
-        try await markDiscards(of: undiscarded)
-        while try await read({ [clock] in try Self.hasFarDiscards(at: clock.date(), in: $0) }), try await recover([.clampDiscards]) {}
+        try await markDiscards(of: unmoved)
+        while try await read({ [clock] in try Self.hasImplausiblyLateDiscards(at: clock.date(), in: $0) }),
+            try await recover([.correctImplausiblyLateDiscards])
+        {}
         let interrupted = scheduler.foundRunning.compactMap { scheduler.sessionIndex[$0] }.sorted { $0.rank < $1.rank }.map(\.id)
         var events: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
         events += unreadable.map { .quarantined($0.1) }
@@ -58,8 +60,9 @@ extension QueueStore {
         return (scheduler, unreadable.map(\.1), events)
     }
 
-    /// Stores the changes that loading requires, at most 10,000 in one transaction. Skips a change that the store refuses permanently, so that the
-    /// queue can still be opened. The error occurs again when the affected session runs. If the store is damaged, throws instead.
+    /// Stores the changes that loading requires, at most 10,000 in one transaction. Skips a change that the database rejects permanently,
+    /// so that the queue can still be opened. The error occurs again when the affected session runs. If the database is damaged, throws
+    /// instead.
     ///
     /// - Returns: Whether all changes are stored.
     @discardableResult
@@ -91,8 +94,8 @@ extension QueueStore {
         )
         """
 
-    /// Returns the sessions with a checkpoint of an earlier attempt. Omits sessions whose next run moves all checkpoints into the discard
-    /// outbox (``DiscardQuery``) before it begins.
+    /// Returns the sessions with a checkpoint of an earlier attempt. Omits sessions whose next run first moves all checkpoints into the
+    /// outbox, the stored list of pending removals (``DiscardQuery``).
     private static func begunSessions(in db: Database) throws -> Set<SessionKey> {
         try SessionKey.fetchSet(
             db,
@@ -104,14 +107,14 @@ extension QueueStore {
                 """)
     }
 
-    /// Returns the cancelled sessions whose checkpoints an earlier process had not begun to move into the discard outbox, because it was
-    /// killed after the end of a cancelled run.
+    /// Returns the cancelled sessions whose checkpoints must still be moved into the outbox. An earlier process had not begun to move them,
+    /// because it was killed after the end of a cancelled run.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of checkpoints to move during the opening of the queue.
     ///   - unreadable: Sessions that go into quarantine with their checkpoints.
-    /// - Returns: The sessions with at most `limit` checkpoints together, and the other sessions.
-    private static func undiscardedSessions(
+    /// - Returns: The first sessions, which together have at most `limit` checkpoints, and the other sessions.
+    private static func sessionsWithUnmovedCheckpoints(
         limit: Int, leavingOut unreadable: Set<SessionKey>, in db: Database
     ) throws -> (first: [SessionKey], others: [SessionKey]) {
         let keys = try SessionKey.fetchAll(

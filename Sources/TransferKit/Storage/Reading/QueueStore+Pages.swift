@@ -7,9 +7,9 @@ package struct FilePage: Sendable {
     package var files: [PendingFile]
     /// The checkpoints of earlier attempts, by position and by the endpoint's address.
     package var checkpoints: [Int64: [String: StoredCheckpoint]]
-    /// The position of the last file that was examined. The next page starts after it.
+    /// The position of the last file that was examined. The next page starts after this position.
     package var end: Int64
-    /// Whether the session had no unfinished file after this page.
+    /// Whether the session has no unfinished file after this page.
     package var isLast: Bool
 
     package init(files: [PendingFile] = [], checkpoints: [Int64: [String: StoredCheckpoint]] = [:], end: Int64, isLast: Bool) {

@@ -43,7 +43,8 @@ extension QueueStore {
         }
     }
 
-    /// Reads sessions, but not their tags and unsized files (``SessionQueryRow/bareQuery``), whose tables may be damaged.
+    /// Reads sessions without their tags and the numbers of their unsized files (``SessionQueryRow/bareQuery``), because the tables with
+    /// this data may be damaged.
     private func readBareSessions(
         _ keys: [SessionKey]
     ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
@@ -68,7 +69,7 @@ extension QueueStore {
                 let key = try row.value(.key, as: SessionKey.self)
                 missing.remove(key)
                 do {
-                    var record = try row.record(sources)
+                    var record = try row.sessionRecord(sources)
                     if record.status.statistics.filesFailed > 0 {
                         do {
                             record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)

@@ -13,10 +13,10 @@ extension QueueStore {
         static let keptTime = "keptTime"
         static let clockSeen = "clockSeen"
         static let clockSteady = "clockSteady"
-        /// The beginning of the names of a timetable's rules. A rule is stored as four settings: the days as a bit field, the start, the
-        /// end, and the rate; a rate of 0 means no limit.
+        /// The prefix of the names of the settings for a timetable. Each rule is stored as four settings: the days as a bit field, the start,
+        /// the end, and the rate; a rate of 0 means no limit.
         static let timetable = "timetable."
-        /// The beginning of the names of ``QueueSettings/releases``. The rest of a name is the session's ID.
+        /// The prefix of the names of the settings for ``QueueSettings/releases``. The rest of such a name is the session's ID.
         static let release = "release."
     }
 
@@ -37,12 +37,12 @@ extension QueueStore {
         try execute(db, "DELETE FROM setting WHERE name BETWEEN ? AND ?", [Name.timetable, Name.timetable + "~"])
         for (number, rule) in (settings.timetable?.rules ?? []).enumerated() {
             let days = rule.days.reduce(0) { $0 | 1 << $1.rawValue }
-            for (part, value) in [("days", days), ("start", rule.start), ("end", rule.end)] {
-                try store(Int64(value), as: "\(Name.timetable)\(number).\(part)", in: db)
+            for (field, value) in [("days", days), ("start", rule.start), ("end", rule.end)] {
+                try store(Int64(value), as: "\(Name.timetable)\(number).\(field)", in: db)
             }
             try store(rule.rateLimit ?? 0, as: "\(Name.timetable)\(number).rate", in: db)
         }
-        // A forced removal of many sessions has many releases, so write only the differences.
+        // A forced removal of many sessions can require many stored releases, so write only the differences.
         let releases = settings.releases.map { Name.release + $0.description }
         let stored = try String.fetchSet(
             db, sql: "SELECT name FROM setting WHERE name BETWEEN ? AND ?", arguments: [Name.release, Name.release + "~"])
@@ -50,17 +50,17 @@ extension QueueStore {
         for name in releases where !stored.contains(name) { try store(1, as: name, in: db) }
     }
 
-    /// The stored timetable; nil if the store has no timetable, or if the timetable is damaged.
+    /// The stored timetable; nil if no timetable is stored, or if the stored timetable is damaged.
     private static func timetable(_ values: [String: Int64]) -> BandwidthTimetable? {
         var timetable = BandwidthTimetable([])
         while timetable.rules.count < BandwidthTimetable.maximumRules {
-            let parts = ["days", "start", "end", "rate"].compactMap { values["\(Name.timetable)\(timetable.rules.count).\($0)"] }
-            guard parts.count == 4 else { break }
-            let days = BandwidthTimetable.Weekday.allCases.filter { parts[0] >> Int64($0.rawValue) & 1 == 1 }
+            let fields = ["days", "start", "end", "rate"].compactMap { values["\(Name.timetable)\(timetable.rules.count).\($0)"] }
+            guard fields.count == 4 else { break }
+            let days = BandwidthTimetable.Weekday.allCases.filter { fields[0] >> Int64($0.rawValue) & 1 == 1 }
             timetable.rules.append(
                 BandwidthTimetable.Rule(
-                    days: Set(days), start: Int(clamping: parts[1]), end: Int(clamping: parts[2]), rateLimit: parts[3] == 0 ? nil : parts[3]
-                ))
+                    days: Set(days), start: Int(clamping: fields[1]), end: Int(clamping: fields[2]),
+                    rateLimit: fields[3] == 0 ? nil : fields[3]))
         }
         return (try? timetable.validate()) == nil ? nil : timetable
     }

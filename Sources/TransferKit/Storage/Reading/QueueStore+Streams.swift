@@ -3,7 +3,7 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// A stream that an earlier process left in the store.
+/// A stream that an earlier process did not finish.
 struct StoredStream: Sendable {
     var session: SessionID
     /// The name of the stream's file in the ``Spool``.
@@ -22,8 +22,8 @@ struct StoredStream: Sendable {
     var offset: Int64 {
         // After a power loss, unsynced bytes can be missing. The size of an incomplete file is therefore valid only if the machine has not
         // restarted since the file was created.
-        let isOfThisBoot = Spool.wasCreatedSinceBoot(name)
-        return isComplete || isOfThisBoot ? max(size ?? 0, confirmed) : confirmed
+        let isFromThisBoot = Spool.wasCreatedSinceBoot(name)
+        return isComplete || isFromThisBoot ? max(size ?? 0, confirmed) : confirmed
     }
 }
 

@@ -1,20 +1,20 @@
 import GRDB
 
-/// The totals of all sessions in a store.
+/// The totals of all sessions in the database.
 package struct StoredTotals: Sendable {
     /// The totals of the sessions in each state.
     package var states: [SessionState: SessionFigures] = [:]
     /// The totals of the sessions that the caller excluded. ``states`` does not include them.
     package var leftOut = SessionFigures()
-    /// The time during which at least one session ran, since the store was created.
+    /// The time during which at least one session ran, since the database was created.
     package var running = Duration.zero
-    /// The number of confirmed bytes, since the store was created.
+    /// The number of bytes that were confirmed since the database was created.
     package var bytesConfirmed: Int64 = 0
 }
 
 extension QueueStore {
     /// Returns the totals of all sessions except the sessions with these keys. The duration of the call does not depend on the number of
-    /// sessions in the store.
+    /// sessions in the database.
     package func totals(leavingOut keys: [SessionKey]) async throws -> StoredTotals {
         try await read { db in
             var totals = StoredTotals()
@@ -62,14 +62,15 @@ extension QueueStore {
         if queue > 0 { try addToSetting("milliseconds", queue, in: db) }
     }
 
-    /// Adds the times of a run's attempts to a session.
+    /// Adds the time that a run's attempts spent in each phase of the transfer to the times of a session.
     static func addTimes(_ times: TransferTimes, of key: SessionKey, in db: Database) throws {
         var sum = try storedTimes(of: key, in: db)
         sum += times
         try execute(db, "UPDATE session SET times = ? WHERE key = ?", [try StoreCoding.encode(sum), key])
     }
 
-    /// The times of a session's attempts in ended runs. Zero if the stored value is damaged.
+    /// The time that a session's attempts spent in each phase of the transfer. Excludes runs that have not ended. Zero if the stored value
+    /// is damaged.
     func times(of key: SessionKey) async throws -> TransferTimes {
         try await read { db in try Self.storedTimes(of: key, in: db) }
     }

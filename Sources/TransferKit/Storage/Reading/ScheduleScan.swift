@@ -2,14 +2,16 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// A scan of the schedule's rows that calls SQLite's functions directly. There can be a million rows, and the opening of the queue waits
+/// A scan of the table `schedule` that calls SQLite's functions directly. There can be a million rows, and the opening of the queue waits
 /// until all rows have been read.
 ///
 /// Valid only within the database access that created it.
 struct ScheduleScan {
     private let statement: Statement
 
-    /// - Parameter keys: The sessions to read.
+    /// Prepares a scan of the rows of these sessions.
+    ///
+    /// - Parameter keys: The keys of the sessions to read.
     init(_ db: Database, _ keys: ClosedRange<SessionKey> = .min ... .max) throws {
         statement = try db.makeStatement(
             sql: """
@@ -43,7 +45,7 @@ struct ScheduleScan {
         private static let greatestNumber: Int64 = 1 << 62
         /// The greatest rank; the lowest rank is its negative. The difference of any two ranks must not overflow.
         private static let greatestRank: Int64 = 1 << 61
-        /// Replaces a dependency that is damaged in the store. No session has this ID.
+        /// Replaces a dependency that is damaged in the database. No session has this ID.
         private static let missingSession = SessionID(uuid: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
 
         fileprivate let handle: OpaquePointer?
@@ -53,7 +55,7 @@ struct ScheduleScan {
         /// The entry; nil if the row has invalid values.
         var entry: Entry? {
             let key = key
-            guard (1..<Self.greatestNumber).contains(key), let id = identity(1), let account = AccountKey(exactly: integer(3)),
+            guard (1..<Self.greatestNumber).contains(key), let id = sessionID(1), let account = AccountKey(exactly: integer(3)),
                 let state = state(4),
                 let startPriority = UInt8(exactly: integer(5)).flatMap(Entry.StartPriority.init(rawValue:))
             else { return nil }
@@ -76,7 +78,7 @@ struct ScheduleScan {
             details.mark = (0..<Self.greatestNumber).contains(mark) ? mark : 0
             details.displacedBy = optionalInteger(8)
             details.notBefore = optionalInteger(9).map(StoreCoding.date)
-            if !isNull(10) { details.dependency = SessionDependency(identity(10) ?? Self.missingSession, acceptsAnyEnd: integer(11) != 0) }
+            if !isNull(10) { details.dependency = SessionDependency(sessionID(10) ?? Self.missingSession, acceptsAnyEnd: integer(11) != 0) }
             details.deduplicationKey = text(12)
             details.completedAt = optionalInteger(13).map(StoreCoding.date)
             details.deadline = optionalInteger(16).map { .milliseconds($0) }
@@ -111,7 +113,7 @@ struct ScheduleScan {
             return unsafe SessionState(rawValue: String(cString: text))
         }
 
-        private func identity(_ column: Int32) -> SessionID? {
+        private func sessionID(_ column: Int32) -> SessionID? {
             guard unsafe sqlite3_column_bytes(handle, column) == 16, let bytes = unsafe sqlite3_column_blob(handle, column) else {
                 return nil
             }

@@ -14,7 +14,7 @@ package enum DiskSpace {
         status(of: folder).flatMap { $0.f_blocks > 0 ? bytes(Int64(clamping: $0.f_bavail), $0) : nil }
     }
 
-    /// Returns a minimum of free space, in bytes, limited to a sixteenth of the size of a folder's file system. Blocks.
+    /// Returns the given minimum free space, in bytes, limited to a sixteenth of the size of the folder's file system. Blocks.
     package static func reserve(_ minimum: Int64, at folder: FilePath) -> Int64 {
         status(of: folder).map { min(minimum, bytes(Int64(clamping: $0.f_blocks), $0) / 16) } ?? minimum
     }

@@ -8,8 +8,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// The storage folders of ``Storage/inMemory``: one for each queue. On Linux, they are on a file system in memory; elsewhere, in the
-/// temporary folder.
+/// The storage folders of in-memory queues (``Storage/inMemory``), one for each queue. On Linux, these folders are on an in-memory file
+/// system; elsewhere, in the temporary folder.
 enum MemoryFolder {
     private static let prefix = "transferkit-memory-"
     /// The number of folders that ``make(_:)`` tries to create. Another process can remove a new folder before it is locked.
@@ -17,7 +17,8 @@ enum MemoryFolder {
 
     /// Creates and locks a new folder. First removes the folders of this user whose owners ended without removing them.
     ///
-    /// - Throws: ``QueueError``, usually with the code `storageUnavailable`, for example if this machine has no usable file system in memory.
+    /// - Throws: ``QueueError``, usually with the code `storageUnavailable`, for example if this machine has no usable in-memory file
+    ///   system.
     static func make(_ clock: EngineClock) async throws(QueueError) -> (FilePath, OwnerLock) {
         let parent = try await BlockingIO.run(.storage) { () throws(QueueError) in
             let parent = try mountPoint()

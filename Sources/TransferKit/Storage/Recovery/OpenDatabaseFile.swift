@@ -2,7 +2,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// A check that the open database is still the file at its path, which is the file that the next opening reads.
+/// A check that the open database is still the file at its path, which is the file that the next opening of the queue reads.
 ///
 /// SQLite continues to write to a deleted or replaced database file. Without this check, changes would count as durable although no process could
 /// ever read them.
@@ -12,7 +12,9 @@ final class OpenDatabaseFile: Sendable {
     /// Whether a transaction was committed to a file that was no longer at the path.
     private let isLost = Locked(false)
 
-    /// - Throws: ``QueueError`` if there is no file at the path.
+    /// Records the identity of the file that is now at the path.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageUnavailable` if there is no file at the path.
     init(_ path: FilePath) throws(QueueError) {
         self.path = path
         guard let file = FileIdentity(of: path) else {

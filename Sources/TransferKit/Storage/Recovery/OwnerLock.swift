@@ -14,16 +14,16 @@ import TransferCore
 package final class OwnerLock: Sendable {
     /// The name of the lock file.
     static let name = "owner.lock"
-    private static let storeMark = "store"
+    private static let databaseMark = "store"
 
-    /// Whether an earlier owner noted in the lock file that the folder contains a store. The database then existed, and its name was
-    /// durable.
-    let storeWasRecorded: Bool
+    /// Whether an earlier owner noted in the lock file that the folder contains a database. At that time, the database existed, and its
+    /// name was durable.
+    let databaseWasRecorded: Bool
     private let descriptor: Locked<FileDescriptor?>
 
-    private init(_ descriptor: FileDescriptor, storeWasRecorded: Bool) {
+    private init(_ descriptor: FileDescriptor, databaseWasRecorded: Bool) {
         self.descriptor = Locked(descriptor)
-        self.storeWasRecorded = storeWasRecorded
+        self.databaseWasRecorded = databaseWasRecorded
     }
 
     deinit { release() }
@@ -46,13 +46,13 @@ package final class OwnerLock: Sendable {
                 try? descriptor.close()
                 throw QueueError(.storageUnavailable, "Cannot lock the storage folder \(folder): \(Errno(rawValue: code)).")
             }
-            let record = readRecord(descriptor)
-            if let last, last != record { deadline = clock.now() + timeout }
-            last = record
+            let content = readContent(descriptor)
+            if let last, last != content { deadline = clock.now() + timeout }
+            last = content
             // A new owner may not have written its process ID yet. The error message contains the ID, so wait for at least a second.
-            let end = record.isEmpty ? max(deadline, start + .seconds(1)) : deadline
+            let end = content.isEmpty ? max(deadline, start + .seconds(1)) : deadline
             guard clock.now() < end, (try? await clock.sleep(.milliseconds(20))) != nil else {
-                let owner = Int(String(decoding: record, as: UTF8.self).split(separator: "\n").first ?? "")
+                let owner = Int(String(decoding: content, as: UTF8.self).split(separator: "\n").first ?? "")
                 try? descriptor.close()
                 throw QueueError(
                     .storageInUse,
@@ -60,9 +60,10 @@ package final class OwnerLock: Sendable {
                 )
             }
         }
-        let storeWasRecorded = String(decoding: readRecord(descriptor), as: UTF8.self).split(separator: "\n").contains { $0 == storeMark }
-        let lock = OwnerLock(descriptor, storeWasRecorded: storeWasRecorded)
-        recordOwner(descriptor, storeWasRecorded: storeWasRecorded)
+        let lines = String(decoding: readContent(descriptor), as: UTF8.self).split(separator: "\n")
+        let databaseWasRecorded = lines.contains { $0 == databaseMark }
+        let lock = OwnerLock(descriptor, databaseWasRecorded: databaseWasRecorded)
+        recordOwner(descriptor, databaseWasRecorded: databaseWasRecorded)
         return lock
     }
 
@@ -75,7 +76,7 @@ package final class OwnerLock: Sendable {
             try? descriptor.close()
             return nil
         }
-        return OwnerLock(descriptor, storeWasRecorded: false)
+        return OwnerLock(descriptor, databaseWasRecorded: false)
     }
 
     /// Whether the lock file still has a name. If not, another process has removed the folder.
@@ -96,30 +97,30 @@ package final class OwnerLock: Sendable {
         }
     }
 
-    /// Notes in the lock file that the folder contains a store, so that later owners recognize an empty or missing database as damaged. The
-    /// note survives a power loss, if possible.
-    func recordStore() {
-        guard !storeWasRecorded else { return }
+    /// Notes in the lock file that the folder contains a database, so that later owners recognize an empty or missing database as damaged.
+    /// The note survives a power loss, if possible.
+    func recordDatabase() {
+        guard !databaseWasRecorded else { return }
         descriptor.withLock { descriptor in
             guard let descriptor else { return }
-            Self.recordOwner(descriptor, storeWasRecorded: true)
+            Self.recordOwner(descriptor, databaseWasRecorded: true)
             _ = fsync(descriptor.rawValue)
         }
     }
 
-    private static func recordOwner(_ descriptor: FileDescriptor, storeWasRecorded: Bool) {
+    private static func recordOwner(_ descriptor: FileDescriptor, databaseWasRecorded: Bool) {
         // Waiting processes read the lock file to notice a new owner, and to name the owner in an error message. Later owners read it to
         // recognize an empty or missing database as damaged. The lock alone determines the owner, so a failure to write the file, for
         // example because the disk is full, affects only these uses. The random number distinguishes this owner from another owner in the
         // same process.
-        let record = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (storeWasRecorded ? "\(storeMark)\n" : "")
-        // The new content overwrites the old content before the file is shortened, so a kill between the two calls does not lose the note
-        // about the store.
-        guard (try? descriptor.writeAll(toAbsoluteOffset: 0, record.utf8)) != nil else { return }
-        _ = ftruncate(descriptor.rawValue, off_t(record.utf8.count))
+        let content = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (databaseWasRecorded ? "\(databaseMark)\n" : "")
+        // The new content overwrites the old content before the file is shortened, so the note about the database is not
+        // lost if the process is killed between the two calls.
+        guard (try? descriptor.writeAll(toAbsoluteOffset: 0, content.utf8)) != nil else { return }
+        _ = ftruncate(descriptor.rawValue, off_t(content.utf8.count))
     }
 
-    private static func readRecord(_ descriptor: FileDescriptor) -> [UInt8] {
+    private static func readContent(_ descriptor: FileDescriptor) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = try? unsafe bytes.withUnsafeMutableBytes { unsafe try descriptor.read(fromAbsoluteOffset: 0, into: $0) }
         return Array(bytes.prefix(count ?? 0))

@@ -1,16 +1,16 @@
 public import Foundation
 import GRDB
 
-/// A session in quarantine. The queue could not read or store the session, so it set the session aside and continues with its other
-/// sessions.
-public struct QuarantinedRow: Codable, Hashable, Sendable {
+/// A session in quarantine. The queue could not read or store the session, so it sets the session aside, and continues with
+/// its other sessions.
+public struct QuarantinedSession: Codable, Hashable, Sendable {
     /// The number of the session in the quarantine of its storage folder.
     public var number: Int64
     /// The time at which the session went into quarantine.
     public var foundAt: Date
     /// The reason for the quarantine, as text for the user.
     public var reason: String
-    /// The stored session as JSON. ``TransferQueue/quarantinedParts(of:after:limit:)`` returns its other rows, such as files and
+    /// The stored session as JSON. ``TransferQueue/quarantinedRows(of:after:limit:)`` returns the session's other rows, such as files and
     /// checkpoints.
     public var content: String
 
@@ -28,7 +28,7 @@ public struct QuarantinedRow: Codable, Hashable, Sendable {
 }
 
 /// A row of a session in quarantine, for example a file or a checkpoint.
-public struct QuarantinedPart: Hashable, Sendable {
+public struct QuarantinedRow: Hashable, Sendable {
     /// The number of the row. Later rows have greater numbers.
     public var number: Int64
     /// The original table of the row.
@@ -85,11 +85,12 @@ extension QueueStore {
         }
     }
 
-    /// Returns all sessions in quarantine, the oldest first. Omits the creation URL and the settings of the options, which must not be shown.
-    package func quarantined() async throws -> [QuarantinedRow] {
+    /// Returns all sessions in quarantine, the oldest first. Omits the creation URL and the settings from each session's options, because
+    /// they must not be shown.
+    package func quarantined() async throws -> [QuarantinedSession] {
         try await read { db in
             try StoredRow.fetchAll(db, sql: "SELECT key, found_at, reason, \(Self.shownContent) FROM quarantine ORDER BY key").map {
-                QuarantinedRow(
+                QuarantinedSession(
                     number: try $0.decode(atIndex: 0), foundAt: StoreCoding.date(try $0.decode(atIndex: 1)),
                     reason: try $0.decode(atIndex: 2), content: try $0.decode(atIndex: 3))
             }
@@ -105,8 +106,8 @@ extension QueueStore {
             ELSE json_remove(content, '$."session.options"') END
         """
 
-    /// Returns the rows of a session in quarantine, in order. Omits upload URLs, which must not be shown.
-    package func quarantinedParts(of number: Int64, after part: Int64, limit: Int) async throws -> [QuarantinedPart] {
+    /// Returns the rows of a session in quarantine whose numbers are greater than `last`, in order. Omits upload URLs, which must not be shown.
+    package func quarantinedRows(of number: Int64, after last: Int64, limit: Int) async throws -> [QuarantinedRow] {
         try await read { db in
             try StoredRow.fetchAll(
                 db,
@@ -114,9 +115,9 @@ extension QueueStore {
                     SELECT number, origin, CASE WHEN json_valid(content) THEN json_remove(content, '$.upload_url', '$.creation_url') ELSE '{}' END
                     FROM quarantined_row WHERE quarantine = ? AND number > ? ORDER BY number LIMIT ?
                     """,
-                arguments: [number, part, limit]
+                arguments: [number, last, limit]
             ).map {
-                QuarantinedPart(number: try $0.decode(atIndex: 0), origin: try $0.decode(atIndex: 1), content: try $0.decode(atIndex: 2))
+                QuarantinedRow(number: try $0.decode(atIndex: 0), origin: try $0.decode(atIndex: 1), content: try $0.decode(atIndex: 2))
             }
         }
     }

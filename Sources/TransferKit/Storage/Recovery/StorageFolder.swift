@@ -11,7 +11,7 @@ import TransferCore
 /// Prepares and checks the storage folder of a queue.
 package enum StorageFolder {
     /// Creates the folder if it does not exist, and checks it. A new folder is accessible only to this user, because anyone who knows an
-    /// upload URL in the store can write to that upload. Blocks.
+    /// upload URL in the database can write to that upload. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`, for example if another user could change the folder, or if one of its files is
     ///   a symbolic link.
@@ -111,14 +111,14 @@ package enum StorageFolder {
 
     /// Checks the header of the database file (sqlite.org/fileformat.html, section 1.3) before SQLite can change anything.
     ///
-    /// SQLite treats a missing file, and a file shorter than a page, as an empty database, so a lost store would look new. For an empty or missing
-    /// file, SQLite would also delete the write-ahead log.
+    /// SQLite treats a missing file, and a file shorter than a page, as an empty database, so a lost database would look new. For an empty
+    /// or missing file, SQLite would also delete the write-ahead log.
     ///
-    /// - Parameter storeWasRecorded: Whether an earlier owner noted in its lock file that the folder contains a store.
-    static func inspect(_ path: FilePath, storeWasRecorded: Bool) throws(QueueError) {
+    /// - Parameter databaseWasRecorded: Whether an earlier owner noted in the lock file that the folder contains a database.
+    static func inspect(_ path: FilePath, databaseWasRecorded: Bool) throws(QueueError) {
         var status = stat()
         if unsafe path.withPlatformString({ unsafe lstat($0, &status) }) != 0, errno == ENOENT {
-            guard storeWasRecorded || hasFilesOfEarlierQueue(of: path) else { return }
+            guard databaseWasRecorded || hasFilesOfEarlierQueue(of: path) else { return }
             throw lostDatabase("The database \(path) is missing", in: path.removingLastComponent())
         }
         guard let descriptor = try? open(path, .readOnly) else { return }
@@ -126,7 +126,7 @@ package enum StorageFolder {
         var header = [UInt8](repeating: 0, count: 100)
         guard let count = try? unsafe header.withUnsafeMutableBytes({ unsafe try descriptor.read(into: $0) }) else { return }
         guard count > 0 else {
-            guard storeWasRecorded || hasFilesOfEarlierQueue(of: path) else { return }
+            guard databaseWasRecorded || hasFilesOfEarlierQueue(of: path) else { return }
             throw lostDatabase("The database \(path) is empty", in: path.removingLastComponent())
         }
         guard count == 100, header.starts(with: "SQLite format 3\0".utf8) else {

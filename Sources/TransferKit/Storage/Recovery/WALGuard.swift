@@ -1,17 +1,18 @@
 import GRDB
 import SystemPackage
 
-/// A guard that keeps a damaged store unchanged, byte for byte, if the store can't be opened.
+/// A guard that keeps a damaged database unchanged, byte for byte, if the database can't be opened.
 ///
-/// Holds a read-only connection, which opens before the writing connection. If the store can't be opened, the read-only connection closes
-/// last, so SQLite keeps the write-ahead log when the writing connection closes (sqlite.org/wal.html, section 2.1).
+/// Holds a read-only connection, which opens before the writing connection. If the database can't be opened, the read-only connection
+/// closes last, so SQLite keeps the write-ahead log when the writing connection closes (sqlite.org/wal.html, section 2.1).
 final class WALGuard: Sendable {
     private let connection: DatabaseQueue
 
-    /// Opens the read-only connection, and checks the store before anything is written. Returns nil if there is no store yet, or if it can't be
-    /// opened read-only.
+    /// Opens the read-only connection, and checks the database before anything is written. Returns nil if there is no database yet, or if
+    /// the database can't be opened read-only.
     ///
-    /// - Throws: `DatabaseError` if the store is damaged. If the store has an older schema that will be migrated, every page is checked.
+    /// - Throws: `DatabaseError` if the database is damaged. If the database has an older schema that will be migrated, every page is
+    ///   checked.
     init?(of path: FilePath) throws {
         var configuration = Configuration()
         configuration.readonly = true

@@ -13,7 +13,7 @@ struct EventRow {
     var number: Int64?
     var detail: String?
 
-    /// The approximate size of the row in the store, in bytes.
+    /// The approximate size of the stored row, in bytes.
     var weight: Int64 { Int64(32 + kind.utf8.count + (sessions?.count ?? 0) + (detail?.utf8.count ?? 0)) }
 
     /// Reads an event row from a row of the change log, beginning with the third column.

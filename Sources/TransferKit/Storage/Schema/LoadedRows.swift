@@ -1,4 +1,4 @@
-/// Rows of the schedule that were read, but not loaded into the scheduler yet.
+/// Rows of the table `schedule` that were read, but not loaded into the scheduler yet.
 struct LoadedRows: Sendable {
     /// The number of rows in a block of memory. Each block is freed as soon as its rows have been passed to the scheduler.
     private static let blockSize = 8_192

@@ -33,7 +33,7 @@ struct RowInsertion {
         beginValue()
         value.withUTF8 { bytes in
             _ = unsafe bytes.withMemoryRebound(to: CChar.self) {
-                unsafe sqlite3_bind_text(statement.sqliteStatement, column, $0.baseAddress, Int32($0.count), Self.copies)
+                unsafe sqlite3_bind_text(statement.sqliteStatement, column, $0.baseAddress, Int32($0.count), Self.copyingDestructor)
             }
         }
     }
@@ -52,7 +52,7 @@ struct RowInsertion {
         beginValue()
         // An empty buffer may have no address. Binding a null pointer would store NULL instead of an empty BLOB.
         if let address = bytes.baseAddress {
-            unsafe sqlite3_bind_blob(statement.sqliteStatement, column, address, Int32(bytes.count), Self.copies)
+            unsafe sqlite3_bind_blob(statement.sqliteStatement, column, address, Int32(bytes.count), Self.copyingDestructor)
         } else {
             unsafe sqlite3_bind_zeroblob(statement.sqliteStatement, column, 0)
         }
@@ -76,5 +76,5 @@ struct RowInsertion {
     }
 
     /// Makes SQLite copy the bound bytes: SQLITE_TRANSIENT (sqlite.org/c3ref/c_static.html), which Swift can't import.
-    private static var copies: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+    private static var copyingDestructor: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 }

@@ -1,6 +1,6 @@
 import GRDB
 
-/// The tables of the store. Dates are milliseconds since 1970, and durations are milliseconds. File names are BLOBs.
+/// The tables of the database. Dates are milliseconds since 1970, and durations are milliseconds. File names are BLOBs.
 enum Schema {
     /// "TKit" in ASCII, which identifies the database, for example for file(1) (sqlite.org/fileformat.html, section 1.3.19).
     static let applicationID: Int32 = 0x544B_6974
@@ -11,11 +11,11 @@ enum Schema {
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
 
-    /// Creates the tables of a new store, or migrates the tables of an older store to ``version``.
+    /// Creates the tables of a new database, or migrates the tables of an older database to ``version``.
     ///
     /// Never change a released migration. Add a new migration after the last one for each change to the schema.
     static func migrate(_ database: any DatabaseWriter) throws {
-        // Skips the check of all foreign keys. No migration changes a key, and the check would reject a store with a damaged row.
+        // Skips the check of all foreign keys. No migration changes a key, and the check would reject a database with a damaged row.
         var migrator = DatabaseMigrator().disablingDeferredForeignKeyChecks()
         migrator.registerMigration("5") { db in
             for tables in [sessionTables, fileTables, removalTables, queueTables] { try db.execute(sql: tables) }
@@ -23,7 +23,7 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 5")
         }
         migrator.registerMigration("6") { db in
-            // The steady date (Scheduler.steadyDate) at which the deadline of a session began to run; NULL: not begun.
+            // The steady date (Scheduler.steadyDate) from which the deadline of a session is measured; NULL: the session has not started.
             try db.execute(sql: "ALTER TABLE session ADD COLUMN deadline_from INTEGER")
             try db.execute(sql: "PRAGMA user_version = 6")
         }
@@ -33,7 +33,7 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 7")
         }
         migrator.registerMigration("8") { db in
-            // Whether the session has transferred bytes or has listed a remote folder. For older sessions, any run counts.
+            // Whether the session has transferred bytes or has listed a remote folder. For older sessions: whether the session has started.
             try db.execute(
                 sql: """
                     ALTER TABLE schedule ADD COLUMN has_transferred INTEGER NOT NULL DEFAULT 0;
@@ -57,7 +57,8 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 10")
         }
         migrator.registerMigration("11") { db in
-            // The session's deadline in milliseconds, and the steady date from which it counts; NULL: no deadline, or not begun.
+            // The session's deadline in milliseconds, and the steady date from which the deadline is measured; NULL: no deadline, or not
+            // started.
             for column in ["deadline", "deadline_from"] { try db.execute(sql: "ALTER TABLE schedule ADD COLUMN \(column) INTEGER") }
             try db.execute(
                 sql: "UPDATE schedule SET deadline_from = (SELECT deadline_from FROM session WHERE session.key = schedule.session)")
@@ -73,13 +74,13 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 11")
         }
         migrator.registerMigration("12") { db in
-            // The times of the session's attempts as JSON (TransferTimes); NULL: no attempt.
+            // The time that the session's attempts spent in each phase of the transfer, as JSON (TransferTimes); NULL: no attempt.
             try db.execute(sql: "ALTER TABLE session ADD COLUMN times TEXT")
             try db.execute(sql: "PRAGMA user_version = 12")
         }
         migrator.registerMigration("13") { db in
-            // Where the expansion of a local folder resumes as JSON ([FolderPlace]); NULL: no rows of the folder are in the manifest.
-            // A folder that could not be read further keeps the place for a retry.
+            // The place at which the expansion of a local folder resumes, as JSON ([FolderResumePoint]); NULL: no rows of the folder are in the
+            // manifest. A folder that could not be read completely keeps this place for a retry.
             for table in ["item", "file"] { try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN place TEXT") }
             try db.execute(sql: "PRAGMA user_version = 13")
         }

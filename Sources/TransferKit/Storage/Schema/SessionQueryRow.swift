@@ -24,7 +24,7 @@ struct SessionQueryRow {
             case .filesUnsized:
                 """
                 (SELECT count(*) FROM file INDEXED BY file_unsized
-                    WHERE file.session = session.key AND unsized = 1 AND file.state = 'pending' AND \(QueueStore.isCounted("session.key")))
+                    WHERE file.session = session.key AND unsized = 1 AND file.state = 'pending' AND \(QueueStore.isInStatistics("session.key")))
                     + (SELECT count(*) FROM item INDEXED BY item_unsized WHERE item.session = session.key AND unsized = 1)
                 """
             case .filesDone: "session.files_done"
@@ -82,7 +82,7 @@ struct SessionQueryRow {
         try row.decode(Value?.self, atIndex: column.rawValue)
     }
 
-    func record(_ sources: SourceFolders) throws -> SessionRecord {
+    func sessionRecord(_ sources: SourceFolders) throws -> SessionRecord {
         guard
             let id = SessionID(data: try value(.id)), let state = SessionState(rawValue: try value(.state)),
             let direction = TransferDirection(rawValue: try value(.direction))

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Encodes and decodes stored values: as JSON with sorted keys, readable with any SQLite tool, and dates as milliseconds.
+/// Encodes and decodes stored values. Dates and durations become milliseconds; other values become JSON with sorted keys, which any SQLite
+/// tool can show.
 enum StoreCoding {
     static func encode(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
@@ -26,8 +27,8 @@ enum StoreCoding {
     /// Returns a duration in milliseconds.
     static func encode(_ duration: Duration) -> Int64 { duration.nanoseconds / 1_000_000 }
 
-    /// Returns the date for milliseconds since 1970. Out-of-range milliseconds, which only a damaged store contains, become `distantPast`
-    /// or `distantFuture`.
+    /// Returns the date for milliseconds since 1970. Out-of-range milliseconds, which only a damaged database contains, become
+    /// `distantPast` or `distantFuture`.
     static func date(_ milliseconds: Int64) -> Date {
         Date(milliseconds: milliseconds)
     }

@@ -1,7 +1,7 @@
 import GRDB
 
-/// A row of the store, which may be damaged. Every read throws if the column is missing or contains a value of another type, whereas GRDB's own
-/// subscripts trap.
+/// A row of the database, which may be damaged. Every read throws if the column is missing or contains a value of another type, whereas
+/// GRDB's own subscripts trap.
 ///
 /// All code must read rows this way: `Tests/check-boundaries` rejects GRDB's `Row` elsewhere. A row is valid until the next row of the same cursor is
 /// read.

@@ -17,7 +17,7 @@ extension Spool {
     ///
     /// - Parameters:
     ///   - original: The open source.
-    ///   - source: The path, for errors only.
+    ///   - source: The path of the source, for errors only.
     static func nameOfCopy(of original: FileDescriptor, _ source: FilePath) throws(TransferError) -> String {
         var status = stat()
         guard unsafe fstat(original.rawValue, &status) == 0 else { throw .sourceUnavailable(source, errno: errno) }
@@ -52,7 +52,7 @@ extension Spool {
             }
             let after = try SourceIdentity(of: original, path: source)
             guard after == before, after.size == size, try SourceIdentity(of: file, path: path).size == size else {
-                throw TransferError(.sourceChanged, .sourceChanged, "\(source) changed while it was copied. Enqueue it again.")
+                throw TransferError(.sourceChanged, .sourceChanged, "\(source) changed while it was being copied. Enqueue it again.")
             }
             try setModificationTime(of: file, after.modificationTime)
             guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
@@ -62,7 +62,7 @@ extension Spool {
     /// Opens a file to copy. Blocks.
     static func open(_ source: FilePath) throws(TransferError) -> FileDescriptor {
         do {
-            // If another process has replaced the file with a FIFO, opening it does not wait.
+            // Non-blocking, so that this call does not hang if another process has replaced the file with a FIFO.
             return try FileDescriptor.open(source, .readOnly, options: [.nonBlocking, .closeOnExec])
         } catch let error as Errno {
             throw .sourceUnavailable(source, errno: error.rawValue)
@@ -76,7 +76,7 @@ extension Spool {
     private static func requireSpace(for original: FileDescriptor, _ source: FilePath, in folder: FilePath) throws {
         var status = stat()
         guard unsafe fstat(original.rawValue, &status) == 0 else { throw TransferError.sourceUnavailable(source, errno: errno) }
-        // The unit is 512 bytes (inode(7)).
+        // The unit of `st_blocks` is 512 bytes (inode(7)).
         let (allocated, overflow) = Int64(clamping: status.st_blocks).multipliedReportingOverflow(by: 512)
         let needed = overflow ? Int64(status.st_size) : min(Int64(status.st_size), allocated)
         guard let free = DiskSpace.free(at: folder), free < needed else { return }
@@ -120,7 +120,7 @@ extension Spool {
         return unsafe memcmp(start, start + 1, bytes.count - 1) == 0
     }
 
-    /// Lets the new file share the blocks of the source (ioctl_ficlone(2)).
+    /// Makes the new file share the blocks of the source, if possible (ioctl_ficlone(2)).
     ///
     /// - Returns: Whether the files share blocks. False if this machine or the file system can't share blocks, or if the files are on different file
     ///   systems. The new file is then empty.

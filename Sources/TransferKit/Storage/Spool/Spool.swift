@@ -9,11 +9,12 @@ import TransferCore
     import Darwin
 #endif
 
-/// The folder with the files of data from memory, streams and copies of local files. Only the user who owns the storage folder can read
-/// them.
+/// The folder with the files for in-memory data, for streams, and for copies of local files. Only the user who owns the storage folder can
+/// read these files.
 ///
 /// A file with in-memory data, or a copy, is synced to disk before the commit of its session. The file is deleted after the commit that
-/// makes it unnecessary. A crash between these steps can leave an unused file, which the next opening removes.
+/// makes the file unnecessary. A crash before the first commit or before the deletion can leave an unused file, which the next opening of
+/// the queue removes.
 package struct Spool: Sendable {
     package let folder: FilePath
 
@@ -34,7 +35,7 @@ package struct Spool: Sendable {
 
     /// Writes files, and returns their names once the files and the folder are on disk. Blocks.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable`, or `unreadableItems` if a file to copy can't be read or changes;
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`, or `unreadableItems` if a file to copy can't be read or has changed;
     ///   `CancellationError` during a copy. After an error, no file is left.
     func write(_ contents: [Content], _ cancellation: CopyCancellation) throws -> [Data] {
         guard !contents.isEmpty else { return [] }
@@ -124,7 +125,7 @@ package struct Spool: Sendable {
         await BlockingIO.run(.storage) { delete(names) }
     }
 
-    /// Deletes files. If a file can't be deleted now, the next opening removes it as an orphan.
+    /// Deletes files. If a file can't be deleted now, the next opening of the queue removes it as an orphan.
     private func delete(_ names: [Data]) {
         guard !names.isEmpty, let descriptor = try? FileDescriptor.open(folder, .readOnly, options: [.directory, .noFollow, .closeOnExec])
         else { return }

@@ -2,7 +2,7 @@ package import Foundation
 import GRDB
 package import TransferCore
 
-/// Content that must be removed: an unfinished upload, a part file, or content that a completed file left on a server.
+/// A pending removal of an unfinished upload, of a part file, or of content that a completed file left on a server.
 package struct PendingDiscard: Sendable {
     package var key: Int64
     package var endpoint: Endpoint
@@ -14,16 +14,16 @@ package struct PendingDiscard: Sendable {
 }
 
 extension QueueStore {
-    /// The time in seconds after which the queue abandons a removal. The content then stays, unless the server removes it automatically.
+    /// The age, in seconds, at which the queue abandons a removal. The content then stays, unless the server removes it automatically.
     private static let discardLifetime = 7.0 * 24 * 3_600
 
-    /// Moves checkpoints of a removed session into the discard outbox (``DiscardQuery``).
+    /// Moves checkpoints of a removed session into the outbox, the stored list of pending removals (``DiscardQuery``).
     ///
     /// - Parameters:
     ///   - account: The definition of the session's account; see ``accountDefinition(of:at:in:)``.
     ///   - isHeld: Whether a run of the session could still complete the files. If so, no content is removed before that run has ended.
     ///   - limit: The maximum number of checkpoints.
-    /// - Returns: The number of checkpoints. If it is less than `limit`, the session has no more checkpoints.
+    /// - Returns: The number of moved checkpoints. If this number is less than `limit`, the session has no more checkpoints.
     static func moveCheckpoints(
         of key: SessionKey, at account: String?, isHeld: Bool, limit: Int, _ now: Date, in db: Database
     ) throws -> Int {
@@ -49,10 +49,10 @@ extension QueueStore {
     }
 
     /// Moves checkpoints of a session that stays in the queue into the outbox, as many as the transaction may still move
-    /// (``StoreTransaction/rowsToSweep``), possibly none. The files of these checkpoints get the next generation number, which is a part of the
-    /// names of their unfinished content. A late removal therefore can't delete the content of a later attempt. If the session has more
-    /// checkpoints, a stored mark records that the move is incomplete. ``DeferredDeletion`` or the next run of the session completes the move. A run
-    /// does so before it transfers a file.
+    /// (``StoreTransaction/rowsToSweep``), possibly none. The files of these checkpoints get the next generation number, which is part of
+    /// the names of their unfinished content. A late removal therefore can't delete the content of a later attempt. If the session has more
+    /// checkpoints, a stored mark records that the move is incomplete. ``DeferredDeletion`` or the next run of the session completes the
+    /// move. A run completes the move before it transfers a file.
     ///
     /// - Parameter account: The account with the endpoints of the checkpoints; nil for the session's account, or for the account of an incomplete
     ///   move.
@@ -88,16 +88,16 @@ extension QueueStore {
         transaction.leavesDeferredWork = true
     }
 
-    /// The account whose checkpoints an incomplete move still concerns; nil for the session's account, or if no move is incomplete.
+    /// The account of the checkpoints that an incomplete move has not moved yet; nil for the session's account, or if no move is incomplete.
     static func discardedAccount(of key: SessionKey, in db: Database) throws -> AccountKey? {
         try AccountKey.fetchOne(
             db.cachedStatement(sql: "SELECT value FROM setting WHERE name = ? AND value <> 0"), arguments: [Mark.discard.name(of: key)])
     }
 
-    /// Forgets checkpoints of a session that the transaction also removes, as many as the transaction may still delete. The removal of the
+    /// Deletes checkpoints of a session that the transaction also removes, as many as the transaction may still delete. The removal of the
     /// session deletes the other checkpoints, but keeps the uploads and part files to which they refer.
     static func dropCheckpoints(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
-        transaction.withdrawn.insert(key)
+        transaction.sessionsKeepingContent.insert(key)
         try execute(
             db,
             """
@@ -131,7 +131,7 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
-    /// Adds an entry to the outbox for the content that a checkpoint describes at an endpoint.
+    /// Adds a removal of the content that a checkpoint describes at an endpoint.
     static func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, position: Int64, _ now: Date, in db: Database) throws {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: nil, position: position, now, in: db)
     }
@@ -157,7 +157,7 @@ extension QueueStore {
     ) throws {
         // A download can leave a part file on this machine, but nothing on a server.
         for row in rows {
-            guard let partEndpoint = (try? row.decode(String.self, atIndex: 0)).flatMap(Endpoint.localPart(at:)),
+            guard let partEndpoint = (try? row.decode(String.self, atIndex: 0)).flatMap(Endpoint.localPartFile(at:)),
                 let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
             try discard(
@@ -187,8 +187,8 @@ extension QueueStore {
             [endpoint, checkpoint.data, checkpoint.confirmed, StoreCoding.encode(giveUpAt), key, position])
     }
 
-    /// Adds a held entry to the outbox for a checkpoint that the unfinished run of a removed session saved. If the session is in
-    /// quarantine, instead stores the checkpoint with the session's other rows.
+    /// Adds a held removal for a checkpoint that the unfinished run of a removed session saved. If the session is in quarantine, instead
+    /// stores the checkpoint with the session's other rows.
     static func holdDiscard(
         _ checkpoint: Checkpoint, at endpoint: Endpoint, of key: SessionKey, position: Int64, _ now: Date, in db: Database
     ) throws {
@@ -203,8 +203,8 @@ extension QueueStore {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: key, position: position, now, in: db)
     }
 
-    /// Deletes the held entry of a file that the run of a removed session has completed, because a completed file must not be removed. Also
-    /// deletes the file's checkpoint, if it has not been moved into the outbox yet.
+    /// Deletes the held removal of a file that the run of a removed session has completed, because a completed file must not be removed.
+    /// Also deletes the file's checkpoint, if it has not been moved into the outbox yet.
     static func dropDiscard(of key: SessionKey, position: Int64, _ endpoint: Endpoint, in db: Database) throws {
         try execute(
             db, "DELETE FROM discard WHERE held_by = ? AND position = ? AND json_extract(endpoint, '$.address') = ?",
@@ -217,16 +217,16 @@ extension QueueStore {
             """, [key, position, endpoint.address])
     }
 
-    /// Returns whether the outbox has an entry that is due at a date.
+    /// Returns whether any removal is due at a date.
     static func hasDueDiscards(at date: Date, in db: Database) throws -> Bool {
         try Bool.fetchOne(db.cachedStatement(sql: DiscardQuery.hasDue), arguments: [StoreCoding.encode(date)]) ?? false
     }
 
-    /// Returns the first due entries, the keys of unreadable due entries, and the time when the next entry is due.
+    /// Returns the first due removals, the keys of unreadable due removals, and the time at which the next removal is due.
     ///
     /// - Parameters:
-    ///   - isLocalOnly: Whether to return only the entries of part files on this machine.
-    ///   - endpoints: The endpoints whose entries to return, in their stored form; nil for all endpoints.
+    ///   - isLocalOnly: Whether to return only removals of part files on this machine.
+    ///   - endpoints: The endpoints whose removals to return, in their stored form; nil for all endpoints.
     package func dueDiscards(at date: Date, limit: Int, isLocalOnly: Bool = false, among endpoints: [String]? = nil) async throws -> (
         due: [PendingDiscard], unreadable: [Int64], next: Date?
     ) {
@@ -238,14 +238,14 @@ extension QueueStore {
             for row in try StoredRow.fetchAll(
                 db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit, endpoints])
             {
-                if let item = try? PendingDiscard(row) { due.append(item) } else { unreadable.append(try row.decode(atIndex: 0)) }
+                if let removal = try? PendingDiscard(row) { due.append(removal) } else { unreadable.append(try row.decode(atIndex: 0)) }
             }
             let next = try Int64.fetchOne(db, sql: DiscardQuery.next(isLocalOnly: isLocalOnly), arguments: [now])
             return (due, unreadable, next.map(StoreCoding.date))
         }
     }
 
-    /// Returns the entries that are due after a date, in the order of their keys. Omits entries whose server asked the queue to back off
+    /// Returns the removals that are due after a date, in the order of their keys. Omits removals whose server asked the queue to back off
     /// beyond the date.
     package func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
         try await read { db in
@@ -254,20 +254,21 @@ extension QueueStore {
         }
     }
 
-    /// Returns the endpoints that asked the queue to back off until a time after a date, and the end of the requested delay.
-    func pausedServers(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
+    /// Returns the endpoints that asked the queue to back off until a time after a date, and the end of each requested delay.
+    func backOffEndpoints(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
         try await read { db in
-            try StoredRow.fetchAll(db, sql: DiscardQuery.pausedServers, arguments: [StoreCoding.encode(date)]).compactMap { row in
+            try StoredRow.fetchAll(db, sql: DiscardQuery.backOffEndpoints, arguments: [StoreCoding.encode(date)]).compactMap { row in
                 guard let endpoint: Endpoint = try? StoreCoding.decode(from: row.decode(atIndex: 0)) else { return nil }
                 return (endpoint, StoreCoding.date(try row.decode(atIndex: 1)))
             }
         }
     }
 
-    /// Returns the number of entries for content on servers, including entries that are not due yet.
+    /// Returns the number of removals of content on servers, including removals that are not due yet.
     func discardsAtServers() async throws -> Int {
         try await read { db in
-            try Int.fetchOne(db, sql: "SELECT count(*) FROM discard WHERE \(DiscardQuery.transport) <> '\(TransportID.localParts)'") ?? 0
+            let sql = "SELECT count(*) FROM discard WHERE \(DiscardQuery.transport) <> '\(TransportID.localPartFiles)'"
+            return try Int.fetchOne(db, sql: sql) ?? 0
         }
     }
 }

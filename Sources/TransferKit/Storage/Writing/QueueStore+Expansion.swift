@@ -3,7 +3,7 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// Applies a step of the expansion of a session's items into the files of its manifest (the table `file`).
+    /// Applies a step that expands a session's items into the files of its manifest (the table `file`).
     static func apply(_ step: ExpansionStep, to session: SessionKey, in db: Database) throws {
         switch step {
         case .begin(let item):
@@ -46,7 +46,8 @@ extension QueueStore {
         }
     }
 
-    /// Stores where the expansion of an item's folder resumes. The rows that were added so far are then part of the manifest.
+    /// Stores where the expansion of an item's folder resumes. After an interruption, the next run keeps the rows that were added before
+    /// this call.
     private static func advance(
         _ item: Int64, _ column: String, to value: some DatabaseValueConvertible, of session: SessionKey, in db: Database
     ) throws {
@@ -62,8 +63,8 @@ extension QueueStore {
 
     /// Adds totals to the session's statistics.
     ///
-    /// - Parameter item: The item that the totals belong to. Until the first rows of a local folder, or the end of a remote folder, the
-    ///   item itself counts as one file.
+    /// - Parameter item: The item that the totals belong to. Until the first rows of a local folder are added, or a remote folder has been
+    ///   listed completely, the statistics include the item itself as one file.
     private static func count(_ totals: ManifestTotals, insteadOf item: Int64, of session: SessionKey, in db: Database) throws {
         var totals = totals
         let countsItem = try Bool.fetchOne(

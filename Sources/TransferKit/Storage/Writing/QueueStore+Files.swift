@@ -8,9 +8,9 @@ extension QueueStore {
         ifnull((SELECT min(max(size, 0), \(FileSize.maximum)) FROM file WHERE session = ?1 AND position = ?2), 0)
         """
 
-    /// Stores a report of a run about one of its files.
-    static func apply(_ report: FileEvent, to session: SessionKey, position: Int64, at now: Date, in db: Database) throws {
-        switch report {
+    /// Stores an event of one file, as reported by a run.
+    static func apply(_ event: FileEvent, to session: SessionKey, position: Int64, at now: Date, in db: Database) throws {
+        switch event {
         case .checkpoint(let checkpoint, let endpoint, let generation, let identity):
             try execute(
                 db,
@@ -64,8 +64,8 @@ extension QueueStore {
         }
     }
 
-    /// Moves an entry that turned out to be a folder from the manifest (the table `file`) to the end of the pending items (the table
-    /// `item`). A run lists the folder later.
+    /// Moves a file whose remote name turned out to refer to a folder. The row moves from the manifest (the table `file`) to the end of the
+    /// pending items (the table `item`). A run lists the folder later.
     private static func makeFolderItem(of session: SessionKey, _ position: Int64, in db: Database) throws {
         try execute(
             db,

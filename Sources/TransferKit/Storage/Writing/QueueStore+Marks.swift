@@ -2,17 +2,17 @@ import GRDB
 import TransferCore
 
 /// Operations on the rows of a session that can take several transactions. While such an operation is incomplete, the table `setting` contains
-/// its mark. A transaction that may not change more rows (``StoreTransaction/rowsToSweep``) only stores the mark.
+/// a row for the operation, its mark. A transaction that must not change more rows (``StoreTransaction/rowsToSweep``) only stores the mark.
 extension QueueStore {
-    /// The operations that can take several transactions: the reset of files, and the move of checkpoints into the discard outbox
-    /// (``DiscardQuery``).
+    /// The operations that can take several transactions: the reset of files, and the move of checkpoints into the outbox, the stored list
+    /// of pending removals (``DiscardQuery``).
     enum Mark: String, CaseIterable, Sendable {
         case reset, discard
 
         /// The name of the session's mark.
         func name(of key: SessionKey) -> String { "\(rawValue) \(key)" }
 
-        /// The session of the mark with a name; nil for a damaged name.
+        /// Returns the session whose mark has this name; nil if the name is damaged.
         func session(of name: String) -> SessionKey? {
             guard let key = SessionKey(name.dropFirst(rawValue.count + 1)), self.name(of: key) == name else { return nil }
             return key
@@ -80,15 +80,15 @@ extension QueueStore {
 
     // MARK: Continuing
 
-    /// Completes the operations on a session that are in progress. Moves its checkpoints into the discard outbox before it resets its
-    /// files, because the checkpoints may belong to an earlier account of the session.
+    /// Completes the unfinished operations on a session. Moves the session's checkpoints into the outbox before the reset of the files,
+    /// because the checkpoints may belong to an earlier account of the session.
     package func finishMarked(_ key: SessionKey) async throws {
         for mark in [Mark.discard, .reset] {
             while try await read({ try Self.has(mark, of: key, in: $0) }) { try await commit([mark.continuation(of: key)]) }
         }
     }
 
-    /// Completes the operations on all sessions that are in progress. If the rows of a session can't be changed, completes the operations on the
+    /// Completes the unfinished operations on all sessions. If the rows of a session can't be changed, completes the operations on the
     /// other sessions, and then throws the error.
     package func finishMarked() async throws(QueueError) {
         do {
@@ -105,7 +105,8 @@ extension QueueStore {
     /// The maximum number of sessions whose operations one transaction continues.
     private static let maximumMarkedSessions = 1_000
 
-    /// Completes the operations of one kind. One transaction continues the operations on several sessions if these have few rows.
+    /// Completes the unfinished operations of one kind. One transaction continues the operations on several sessions if these sessions have
+    /// few rows.
     ///
     /// - Returns: An error if the rows of a session can't be changed.
     private func finish(_ mark: Mark) async throws -> QueueError? {
@@ -152,7 +153,7 @@ extension QueueStore {
         }
     }
 
-    /// Stores marks for sessions whose checkpoints must be moved into the discard outbox later, at most 10,000 marks in one transaction.
+    /// Stores marks for sessions whose checkpoints must be moved into the outbox later, at most 10,000 marks in one transaction.
     func markDiscards(of keys: [SessionKey]) async throws(QueueError) {
         do {
             for start in stride(from: 0, to: keys.count, by: Self.maximumRowsPerSweep) {

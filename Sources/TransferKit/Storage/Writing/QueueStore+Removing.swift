@@ -38,8 +38,8 @@ extension QueueStore {
         let owner = try discardedAccount(of: key, in: db)
         try remove(of: key, in: db)
         let account = try accountDefinition(of: key, at: owner, in: db)
-        let isWithdrawn = transaction.withdrawn.contains(key)
-        if !isWithdrawn {
+        let keepsContent = transaction.sessionsKeepingContent.contains(key)
+        if !keepsContent {
             transaction.rowsToSweep -= try moveCheckpoints(
                 of: key, at: account, isHeld: isRunning, limit: transaction.rowsToSweep, transaction.now, in: db)
         }
@@ -51,13 +51,13 @@ extension QueueStore {
         }
         try removeFromQueue(key, quarantine: nil, in: db)
         let hasCheckpoints = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM checkpoint WHERE session = ?)", arguments: [key])
-        if hasCheckpoints == true, !isWithdrawn {
+        if hasCheckpoints == true, !keepsContent {
             try execute(db, "UPDATE removal SET account = ?, is_held = ? WHERE session = ?", [account ?? "{}", isRunning, key])
         }
         transaction.leavesDeferredWork = true
     }
 
-    /// Handles the end of the run of a removed session. The unfinished uploads and part files of the session can now be removed.
+    /// Handles the end of a removed session's run. The session's unfinished uploads and part files can now be removed.
     static func release(_ key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
         try execute(db, DiscardQuery.release, [key])
         try execute(db, "UPDATE removal SET is_held = 0 WHERE session = ? AND is_held <> 0", [key])
@@ -98,7 +98,8 @@ extension QueueStore {
     // MARK: Sweeping
 
     /// Returns whether there is work for ``DeferredDeletion``: a removed or quarantined session still has rows in their original tables,
-    /// the store exceeds its limits, or a reset of files or a move of checkpoints into the discard outbox (``DiscardQuery``) is incomplete.
+    /// the stored rows exceed their limits (``StoreLimits``), or a reset of files or a move of checkpoints into the outbox
+    /// (``DiscardQuery``) is incomplete.
     func hasDeferredWork() async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)
@@ -138,7 +139,7 @@ extension QueueStore {
             await spool.remove(freed)
             return true
         } catch {
-            // A deleted or replaced database is not the fault of one session.
+            // If the database was deleted or replaced, no single session is the cause.
             throw SweepFailure(
                 session: session.withLock { $0 }, isPermanent: !(error is QueueError) && RefusedWrite(index: 0, reason: error).isPermanent,
                 error: Self.storageError(error, folder: folder))

@@ -3,8 +3,8 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream. With ``ItemSelection/all``, returns an
-    /// empty set, or nil also if the session has more than ``maximumRowsPerSweep`` rows.
+    /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream. With ``ItemSelection/all``,
+    /// returns an empty set instead of the rows, and returns nil also if the session has more than ``maximumRowsPerSweep`` rows.
     ///
     /// An item has begun if it has a checkpoint, has a generation (``PendingFile/generation``) above 1, or has completed or failed. An item of
     /// ``ItemSelection/at(_:)`` must also be pending, and must be neither a folder that is being read nor a file in such a folder.
@@ -18,8 +18,8 @@ extension QueueStore {
     /// Removes items that have not begun, and adds items at the end.
     ///
     /// - Parameter rows: The rows that the caller checked.
-    /// - Throws: ``QueueError`` with the code `invalidTransition`: one of the items has begun or was replaced since the caller's check, or another
-    ///   call removed the other items, so the session would have no items.
+    /// - Throws: ``QueueError`` with the code `invalidTransition` if one of the items has begun or was replaced since the caller's check, or if
+    ///   another call removed the other items, so that the session would have no items.
     static func replaceItems(
         _ selection: ItemSelection, _ rows: ReplaceableItems, with items: [ItemDraft], of key: SessionKey,
         _ transaction: inout StoreTransaction, in db: Database
@@ -88,7 +88,7 @@ extension QueueStore {
                         db.cachedStatement(
                             sql: """
                                 SELECT source, destination FROM file WHERE session = ?1 AND position = ?2 AND state = 'pending'
-                                    AND generation = 1 AND kind <> 'stream' AND \(isCounted("?1")) AND NOT EXISTS (SELECT 1 FROM checkpoint
+                                    AND generation = 1 AND kind <> 'stream' AND \(isInStatistics("?1")) AND NOT EXISTS (SELECT 1 FROM checkpoint
                                         WHERE checkpoint.session = ?1 AND checkpoint.position = ?2)
                                 """), arguments: [key, position])
                 else { return nil }

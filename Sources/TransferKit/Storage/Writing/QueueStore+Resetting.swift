@@ -11,8 +11,8 @@ extension QueueStore {
 
     /// Begins the reset of a session: resets the first files, and stores a mark if files remain.
     ///
-    /// The session's statistics contain no failed files from now on. After the reset, they contain the stand-ins, which stay failed. A
-    /// stand-in is a row for an entry whose name can't be stored.
+    /// From now on, the session's statistics include no failed files. After the reset, the statistics include the stand-ins, which stay
+    /// failed. A stand-in is a row for a file or folder whose name can't be stored.
     ///
     /// - Parameter isWhole: Whether to reset all files, and not only the failed files.
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
@@ -32,7 +32,7 @@ extension QueueStore {
         try resetFiles(of: key, from: mark, &transaction, in: db)
     }
 
-    /// Resets files of a session, as many as the transaction may still change. Stores a mark if files remain; otherwise removes it.
+    /// Resets files of a session, as many as the transaction may still change. Stores a mark if files remain; otherwise removes the mark.
     ///
     /// - Parameter mark: The position of the first file to reset, or ``failedOnly``.
     private static func resetFiles(
@@ -67,7 +67,7 @@ extension QueueStore {
         try remove([.reset], of: key, in: db)
         let failed = try Int64.fetchOne(
             db.cachedStatement(
-                sql: "SELECT count(*) FROM file INDEXED BY file_failed WHERE session = ?1 AND state = 'failed' AND \(isCounted("?1"))"),
+                sql: "SELECT count(*) FROM file INDEXED BY file_failed WHERE session = ?1 AND state = 'failed' AND \(isInStatistics("?1"))"),
             arguments: [key])
         try execute(db, "UPDATE session SET files_failed = ?2 WHERE key = ?1 AND files_failed <> ?2", [key, failed ?? 0])
     }
@@ -119,7 +119,7 @@ extension QueueStore {
             """, range)
     }
 
-    /// Restarts files that changed after a part of them was sent, because a user who retries such a file wants its current content.
+    /// Restarts files that changed after some of their bytes were sent, because a user who retries such a file wants its current content.
     private static func restartChangedFiles(_ range: StatementArguments, of key: SessionKey, at now: Date, in db: Database) throws {
         let positions = try Int64.fetchAll(
             db,

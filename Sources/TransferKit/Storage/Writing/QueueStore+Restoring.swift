@@ -12,10 +12,11 @@ extension QueueStore {
         try await read { try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantine") ?? 0 }
     }
 
-    /// Deletes a session in quarantine. The next opening of the store deletes the session's spool files, because no row refers to them any
+    /// Deletes a session in quarantine. The next opening of the queue deletes the session's spool files, because no row refers to them any
     /// longer.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if the quarantine has no such number; `storageUnavailable` or `storageDamaged`.
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if no session in quarantine has this number; `storageUnavailable` or
+    ///   `storageDamaged`.
     package func dropQuarantined(_ number: Int64) async throws(QueueError) {
         try await change { db in
             _ = try Self.quarantinedContent(number, in: db)
@@ -54,12 +55,12 @@ extension QueueStore {
             """, [number, removedAccount])
     }
 
-    /// Moves a session from quarantine back to its original tables, where the next opening finds it. An unreadable session goes into
-    /// quarantine again. Upload URLs of items are restored, too.
+    /// Moves a session from quarantine back to its original tables, where the next opening of the queue finds it. An unreadable session
+    /// goes into quarantine again. Upload URLs of items are restored, too.
     ///
     /// If the process ends before the call returns, the session stays in quarantine. Another call completes the work.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if the quarantine has no such number, or if the session is incomplete;
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if no session in quarantine has this number, or if the session is incomplete;
     ///   `noSuchAccount` if its account was deleted; `invalidTransition` while rows of the session are still being moved into quarantine;
     ///   `storageUnavailable` or `storageDamaged`.
     package func restoreQuarantined(_ number: Int64) async throws(QueueError) {
@@ -70,8 +71,8 @@ extension QueueStore {
         try await commit([.restoreSession(key, quarantine: number)])
     }
 
-    /// Restores the session's row in the table `session`, so that the session's other rows can refer to it. An opening at this point does
-    /// not find the session yet, because the session has no row in the table `schedule`.
+    /// Restores the session's row in the table `session`, so that the session's other rows can refer to it. If the queue is opened at
+    /// this point, it does not find the session yet, because the session has no row in the table `schedule`.
     private static func beginRestoring(_ number: Int64, in db: Database) throws -> SessionKey {
         let (key, content) = try restorableContent(number, in: db)
         guard
@@ -143,7 +144,7 @@ extension QueueStore {
         return try StoreCoding.decode(from: text)
     }
 
-    /// Inserts a row from its text in quarantine. An existing row stays unchanged.
+    /// Inserts a row whose values are stored as text in quarantine. An existing row stays unchanged.
     private static func restore(_ content: [String: String], into table: String, prefix: String = "", in db: Database) throws {
         var (names, values): ([String], [DatabaseValue]) = ([], [])
         for column in try StoredRow.fetchAll(db, sql: "SELECT name, type FROM pragma_table_info(?)", arguments: [table]) {
@@ -152,9 +153,10 @@ extension QueueStore {
             names.append(name)
             values.append(try value(of: text, type: try column.decode(atIndex: 1)))
         }
-        let marks = names.map { _ in "?" }.joined(separator: ", ")
+        let placeholders = names.map { _ in "?" }.joined(separator: ", ")
         try execute(
-            db, "INSERT OR IGNORE INTO \(table)(\(names.joined(separator: ", "))) VALUES (\(marks))", StatementArguments(values))
+            db, "INSERT OR IGNORE INTO \(table)(\(names.joined(separator: ", "))) VALUES (\(placeholders))",
+            StatementArguments(values))
     }
 
     private static func value(of text: String, type: String) throws -> DatabaseValue {

@@ -6,7 +6,7 @@ package struct StoreLimits: Sendable {
     /// The maximum number of sessions in quarantine.
     package var quarantined = 1_000
     /// The maximum number of quarantined rows, unless one session alone has more.
-    package var quarantinedRows: Int64 = 2_000_000
+    package var quarantinedSessions: Int64 = 2_000_000
     /// The maximum number of removals that wait for servers. If a removal is deleted, the content stays, unless the server removes it
     /// automatically.
     package var discards: Int64 = 1_000_000
@@ -14,7 +14,7 @@ package struct StoreLimits: Sendable {
     package init() {}
 }
 
-/// The rows that were deleted because the store exceeded a limit.
+/// The rows that were deleted because there were more of them than a limit allows.
 package struct TrimmedRows: Sendable, Equatable {
     /// The reason for the quarantine of each deleted session.
     package var sessions: [String] = []
@@ -23,7 +23,7 @@ package struct TrimmedRows: Sendable, Equatable {
 }
 
 extension QueueStore {
-    /// Returns whether the store exceeds its limits. Counts the quarantined rows only if there may be too many.
+    /// Returns whether the stored rows exceed the limits. Counts the quarantined rows only if there may be too many.
     static func exceeds(_ limits: StoreLimits, in db: Database) throws -> Bool {
         if try oldestToDrop(limits, in: db) != nil { return true }
         return try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM discard WHERE \(isOldDiscard))", arguments: [limits.discards])
@@ -70,10 +70,10 @@ extension QueueStore {
         }
     }
 
-    /// An SQL condition for entries of the discard outbox (``DiscardQuery``) that are older than the newest ? entries. Excludes part files
-    /// on this machine, and files that a run could still complete.
+    /// An SQL condition for removals in the outbox (``DiscardQuery``) that are older than the newest ? removals. Excludes removals of part
+    /// files on this machine, and held removals.
     private static let isOldDiscard = """
-        key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(TransportID.localParts)'
+        key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(TransportID.localPartFiles)'
         """
 
     /// Returns the number of the next session in quarantine to delete; nil if the quarantine is within the limits. The newest session always stays.
@@ -86,8 +86,8 @@ extension QueueStore {
         if isBeyond == true { return oldest }
         // The row numbers can have gaps, so a large difference only shows that there may be too many rows. In that case, count the rows.
         let span = try Int64.fetchOne(db, sql: "SELECT max(number) - min(number) FROM quarantined_row") ?? 0
-        guard span >= limits.quarantinedRows else { return nil }
+        guard span >= limits.quarantinedSessions else { return nil }
         let count = try Int64.fetchOne(db, sql: "SELECT count(*) FROM quarantined_row") ?? 0
-        return count > limits.quarantinedRows ? oldest : nil
+        return count > limits.quarantinedSessions ? oldest : nil
     }
 }

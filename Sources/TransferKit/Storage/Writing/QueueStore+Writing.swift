@@ -55,7 +55,7 @@ extension QueueStore {
     }
 
     /// Runs a transaction. Before and after the transaction, checks that the open database is still the file at its path; see
-    /// ``OpenDatabaseFile``. After the store is open, all changes use this method.
+    /// ``OpenDatabaseFile``. After the database is open, all changes use this method.
     func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await pool.writeWithoutTransaction { [databaseFile] db in
             try databaseFile.check()
@@ -133,8 +133,8 @@ extension QueueStore {
                 // The clock may have been set back, but a session must not end before it began.
                 db, "UPDATE session SET error = ?, ended_at = max(ifnull(started_at, created_at), ?) WHERE key = ?",
                 [try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
-        case .file(let key, let position, let report):
-            try apply(report, to: key, position: position, at: transaction.now, in: db)
+        case .file(let key, let position, let event):
+            try apply(event, to: key, position: position, at: transaction.now, in: db)
         case .ran(let key, let session, let queue):
             try addRunningTime(key, session, queue: queue, in: db)
         case .addTimes(let key, let times):
@@ -158,8 +158,8 @@ extension QueueStore {
                 [StoreCoding.encode(nextAttempt), backOffUntil.map(StoreCoding.encode) ?? 0, key])
         case .postponeDiscards(let postponement):
             try postpone(postponement, in: db)
-        case .clampDiscards:
-            try makeFarDiscardsDue(at: transaction.now, in: db)
+        case .correctImplausiblyLateDiscards:
+            try makeImplausiblyLateDiscardsDue(at: transaction.now, in: db)
         case .clock(let seen, let steady):
             try store(seen: seen, steady: steady, in: db)
         case .events(let events, let limit):
@@ -214,7 +214,7 @@ extension QueueStore {
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
     }
 
-    /// Assigns another account to a session that has transferred nothing. Moves its checkpoints, which cover no bytes, into the discard
+    /// Assigns another account to a session that has transferred nothing. Moves the session's checkpoints, which cover no bytes, into the
     /// outbox (``DiscardQuery``), with the endpoints of the old account.
     private static func changeAccount(
         of key: SessionKey, to account: AccountKey, _ transaction: inout StoreTransaction, in db: Database

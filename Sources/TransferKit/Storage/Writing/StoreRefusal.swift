@@ -1,8 +1,8 @@
 import GRDB
 
-/// The reason why the store refused a list of changes.
+/// The reason why the database rejected a list of changes.
 package struct StoreRefusal: Error {
-    /// A change that the store would refuse again.
+    /// A change that the database would reject again.
     package struct Culprit: Sendable, Equatable {
         /// The index of the change in the list.
         package var index: Int
@@ -15,7 +15,7 @@ package struct StoreRefusal: Error {
     package var culprit: Culprit?
 }
 
-/// A change that the store could not apply.
+/// A change that could not be applied to the database.
 struct RefusedWrite: Error {
     let index: Int
     let reason: any Error

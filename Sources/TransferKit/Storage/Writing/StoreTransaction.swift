@@ -7,11 +7,11 @@ struct StoreTransaction {
     /// Spool files without remaining references.
     var freed: [Data] = []
     /// The number of rows that the transaction may still delete, move or reset because of changes to whole sessions. All removals and
-    /// quarantines of sessions, resets of files, and moves of checkpoints into the discard outbox (``DiscardQuery``) share this number. For
-    /// the other rows, see ``QueueStore/sweep(_:leavingOut:)`` and ``QueueStore/finishMarked()``.
+    /// quarantines of sessions, resets of files, and moves of checkpoints into the outbox (``DiscardQuery``) share this number. For the
+    /// other rows, see ``QueueStore/sweep(_:leavingOut:)`` and ``QueueStore/finishMarked()``.
     var rowsToSweep: Int
     /// The sessions that the transaction removes, but whose unfinished uploads and part files stay for another queue.
-    var withdrawn: Set<SessionKey> = []
+    var sessionsKeepingContent: Set<SessionKey> = []
     /// Whether work is left for later transactions.
     var leavesDeferredWork = false
 }

@@ -50,7 +50,7 @@ final class FirstByteServer: Sendable {
             let text = String(decoding: received[..<head.lowerBound], as: UTF8.self)
             received.removeSubrange(..<head.upperBound)
             if text.hasPrefix("OPTIONS") {
-                answer(connection, "204 No Content\r\nTus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload")
+                respond(connection, "204 No Content\r\nTus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload")
                 continue
             }
             let line = text.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length:") }
@@ -64,12 +64,12 @@ final class FirstByteServer: Sendable {
             }
             received.removeFirst(length)
             if let arrival { arrivals.continuation.yield(arrival) }
-            answer(connection, "201 Created\r\nLocation: /files/1\r\nUpload-Offset: \(length)")
+            respond(connection, "201 Created\r\nLocation: /files/1\r\nUpload-Offset: \(length)")
         }
     }
 
-    private func answer(_ connection: CInt, _ answer: String) {
-        let bytes = Array("HTTP/1.1 \(answer)\r\nTus-Resumable: 1.0.0\r\nContent-Length: 0\r\n\r\n".utf8)
+    private func respond(_ connection: CInt, _ response: String) {
+        let bytes = Array("HTTP/1.1 \(response)\r\nTus-Resumable: 1.0.0\r\nContent-Length: 0\r\n\r\n".utf8)
         _ = send(connection, bytes, bytes.count, CInt(MSG_NOSIGNAL))
     }
 

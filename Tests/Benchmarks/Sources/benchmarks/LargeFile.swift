@@ -1,7 +1,7 @@
 import Foundation
 
 /// Compares `transferq run` with curl and optionally tuspy when they upload one large file from the page cache. The time of `transferq`
-/// includes the writes to its durable store.
+/// includes the writes to its database.
 struct LargeFile {
     let programs: Programs
     let work: String
@@ -51,7 +51,7 @@ struct LargeFile {
             if roundTrip > 0 { contenders.append(curlByTUS) }
             contenders.append(
                 (
-                    "… by the IETF's protocol",
+                    "… by the IETF protocol",
                     {
                         try programs.run(
                             store: "\(work)/store-large-ietf", to: "rufh+http://127.0.0.1:\(port)/files/", adding: [file])

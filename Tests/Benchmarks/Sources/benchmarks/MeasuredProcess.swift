@@ -20,7 +20,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
     }
 }
 
-/// Runs a program until it exits, with a file as its standard input, and measures its resources.
+/// Runs a program to its end, with the file `input` as its standard input, and measures the resources that the program uses.
 func measure(_ arguments: [String], input: String = "/dev/null") throws -> ResourceUsage {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)

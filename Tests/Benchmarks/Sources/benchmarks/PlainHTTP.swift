@@ -1,7 +1,7 @@
 import Foundation
 
-/// Compares `transferq` with curl when they transfer one large file, by `PUT` to nginx and by `GET` from it. Only the store of `transferq`
-/// is on the disk: round 0 reads the source into the page cache, and all transferred files are written to memory.
+/// Compares `transferq` with curl when they transfer one large file, by `PUT` to nginx and by `GET` from it. Only the storage folder
+/// of `transferq` is on the disk: round 0 reads the source into the page cache, and all transferred files are written to memory.
 struct PlainHTTP {
     let programs: Programs
     let work: String

@@ -12,16 +12,16 @@ struct Programs {
     let tusServer: String
     /// A script that uploads a file with curl over tus.
     let curlTUS: String
-    /// A script that runs nginx. The tests use it, too.
+    /// A script that runs nginx. The tests also use this script.
     let nginxPut: String
     let sshd: String
 
-    /// Measures one `transferq run` with a new store. The run transfers one session with the given files.
+    /// Measures one `transferq run` with a new storage folder. The run transfers one session with the given files.
     func run(store: String, to endpoint: String, adding files: [String], options: [String] = []) throws -> ResourceUsage {
         try run(store: store, account: [endpoint], adding: files, options: options)
     }
 
-    /// Measures one `transferq run` with a new store. The run transfers one session with the given files.
+    /// Measures one `transferq run` with a new storage folder. The run transfers one session with the given files.
     ///
     /// - Parameter account: The arguments of `account add` after the account's name.
     func run(store: String, account: [String], adding files: [String], options: [String] = []) throws -> ResourceUsage {

@@ -6,7 +6,7 @@ import Foundation
 /// - enqueueing from one task and from many tasks, whose changes share commits
 /// - the time between the end of a session and the start of the next one
 /// - a folder with many files
-/// - a store with many sessions, on the disk and in memory
+/// - a queue with many sessions, with its storage folder on the disk and in memory
 /// - operations on all sessions, and on a queue with many accounts
 /// - single durable changes with SQLite alone, for comparison
 struct QueueFigures {
@@ -84,7 +84,7 @@ struct QueueFigures {
             figures.append(Figure(name: "one raw commit of a row, \(name) ms", samples: commits[name] ?? [], aim: ""))
         }
         try clear()
-        // Repeat the measurements with a store in memory, to see the times without the disk.
+        // Repeat the measurements with a storage folder in memory, to see the times without the disk.
         if FileManager.default.isWritableFile(atPath: "/dev/shm") {
             let folder = "/dev/shm/transferkit-benchmark-\(ProcessInfo.processInfo.processIdentifier)"
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

@@ -1,7 +1,7 @@
 import Foundation
 
 /// Compares `transferq` with common SFTP clients when they upload to an OpenSSH server and download from it. All transferred files are in
-/// memory; only the store of `transferq` is on the disk.
+/// memory; only the storage folder of `transferq` is on the disk.
 struct SFTPFiles {
     let programs: Programs
     let work: String

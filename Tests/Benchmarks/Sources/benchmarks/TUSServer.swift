@@ -2,7 +2,7 @@ import Foundation
 
 /// A server for tus uploads.
 enum TUSServer: String {
-    /// Receives bytes as fast as a socket can, and discards them. It gives an upper bound for the speed of any client.
+    /// Receives bytes as fast as a socket delivers them, and discards them. This server gives an upper bound for the speed of any client.
     case sink = "C sink"
     /// A common server. It keeps files in memory, so the speed of the disk has no effect.
     case tuspyserver

@@ -11,7 +11,7 @@ guard arguments.count >= 3, let count = Int(arguments[2]) else {
     print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|folder|groups|marked|accounts STORE COUNT [TASKS]")
     exit(2)
 }
-// The queue logs the start and the end of each session at the level info, which would count in the measured times.
+// Discards the log messages about the start and the end of each session, so that the measured times don't include them.
 LoggingSystem.bootstrap { _ in SwiftLogNoOpLogHandler() }
 let store = FilePath(arguments[1])
 let file = store.removingLastComponent().appending("queue-item")
@@ -86,7 +86,7 @@ case "open":
     report("open peak MiB", peakMiB())
     await queue?.shutdown()
 case "work":
-    // Measures operations on a store that already contains all sessions.
+    // Measures operations on a queue that already contains all sessions.
     let queue = try await TransferQueue(storage: .folder(store), transports: [InstantTransport.shared])
     let total = await queue.status().sessions
     var samples: [Double] = []
@@ -171,7 +171,7 @@ case "groups":
     precondition(left == 0, "All sessions must be removed")
     await queue.shutdown()
 case "marked":
-    // Opens a store in which all sessions have a start priority.
+    // Opens a queue in which all sessions have a start priority.
     var queue = try await open()
     try await queue.enqueue(try requests(count))
     _ = try await queue.apply(.runNext, to: .all)
@@ -210,14 +210,14 @@ case "accounts":
         samples.append(try await time { try await queue.setRateLimit(number.isMultiple(of: 2) ? nil : 1 << 40) })
     }
     reportPercentiles("a change of the queue, durable", samples)
-    // From now on, only one account can start sessions, because the transport of the others is missing.
+    // From now on, only one account can start sessions, because the transport of the other accounts is missing.
     for number in 1..<accounts {
         try await queue.save(Account("a\(number)", endpoints: [Endpoint(transport: "missing", address: "missing://host\(number)/")]))
     }
-    let able = try await queue.sessions(in: .account("a0")).map(\.id)
+    let startable = try await queue.sessions(in: .account("a0")).map(\.id)
     samples = []
     for _ in 0..<100 {
-        for id in able { samples.append(try await time { _ = try await queue.status(of: id) }) }
+        for id in startable { samples.append(try await time { _ = try await queue.status(of: id) }) }
     }
     reportPercentiles("status of a session, only one account can start", samples)
     samples = []

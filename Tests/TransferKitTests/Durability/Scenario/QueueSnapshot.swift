@@ -25,7 +25,7 @@ struct QueueSnapshot: Hashable {
     /// The sessions in the order of the queue, followed by the drafts.
     let sessions: [Session]
     let accounts: [Account]
-    let blocked: [String]
+    let blockedAccounts: [String]
     let maxConcurrentSessions: Int
     let rateLimit: Int64?
 
@@ -38,9 +38,9 @@ struct QueueSnapshot: Hashable {
                     name: $0.name, state: $0.state == .running ? .waiting : $0.state, account: $0.account, tags: $0.tags.sorted(),
                     context: $0.context, files: $0.statistics.files)
             },
-            accounts: accounts.map(\.account), blocked: accounts.filter { $0.blockingError != nil }.map(\.account.name),
+            accounts: accounts.map(\.account), blockedAccounts: accounts.filter { $0.blockingError != nil }.map(\.account.name),
             maxConcurrentSessions: status.maxConcurrentSessions, rateLimit: status.rateLimit)
     }
 
-    static let empty = QueueSnapshot(sessions: [], accounts: [], blocked: [], maxConcurrentSessions: 1, rateLimit: nil)
+    static let empty = QueueSnapshot(sessions: [], accounts: [], blockedAccounts: [], maxConcurrentSessions: 1, rateLimit: nil)
 }

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// A record of the events that a process receives before it is killed. A later process compares the record with the change log.
+/// A file with the events that a process receives before it is killed. A later process compares the file with the change log.
 final class ReceivedEvents: Sendable {
     private let reader: Task<Void, any Error>
 
@@ -16,7 +16,7 @@ final class ReceivedEvents: Sendable {
         reader = Task {
             for await event in events {
                 if case .progress = event.kind { continue }
-                // Written bytes survive a kill of the process, because the kernel has them.
+                // Written bytes survive when the process is killed, because the kernel holds them.
                 _ = try file.writeAll(Array("\(event.revision) \(Self.name(event))\n".utf8))
             }
         }
@@ -26,7 +26,7 @@ final class ReceivedEvents: Sendable {
 
     /// Checks that the change log contains all received events, and that it has no gaps.
     static func expectInLog(_ root: FilePath, _ queue: TransferQueue, _ comment: Comment) async throws {
-        // A process that was killed while it created its store received no event.
+        // A process that was killed while it created its database received no event.
         let received = (try? String(contentsOfFile: root.appending("events").string, encoding: .utf8)) ?? ""
         let lines = received.split(separator: "\n")
         let last = queue.revision

@@ -15,20 +15,20 @@ extension Scenario {
         },
         Step("start the queue") { stage in
             for number in 1...7 { stage.server.close("d\(number)") }
-            stage.server.refuseDiscards(true)
+            stage.server.refuseRemovals(true)
             try await stage.queue.start()
             for number in 1...7 { try await stage.server.reached("d\(number)") }
         },
         Step("cancel while the server can't remove the upload") { stage in
             try await stage.queue.cancel(Stage.id("d1"), discarding: true)
             try await stage.waitForStoppingRuns()
-            try await stage.server.discardRefused.wait()
+            try await stage.server.removalRefused.wait()
             await stage.clock.waitForSleep(of: .seconds(10))
         },
         Step("remove the upload later") { stage in
-            stage.server.refuseDiscards(false)
+            stage.server.refuseRemovals(false)
             stage.clock.advance(by: .seconds(10))
-            try await stage.server.discardDone.wait()
+            try await stage.server.removalAccepted.wait()
         },
         Step("cancel and keep the sent content") { stage in
             try await stage.queue.cancel(Stage.id("d2"))
@@ -117,7 +117,7 @@ extension Scenario {
         Step("complete the first session", isGradual: true) { stage in
             stage.server.open("f1-after")
             try await stage.server.reached("f2-before")
-            // Wait until the whole folder has been read, because the next steps compare the files of the session.
+            // Waits until the whole folder has been read, because the next steps compare the files of the session.
             try await stage.wait { sessions in sessions.contains { $0.name == "f2" && $0.statistics.bytesTotal != nil } }
         },
         Step("hold the second session while it runs") { stage in

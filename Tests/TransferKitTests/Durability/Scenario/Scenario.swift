@@ -248,7 +248,7 @@ enum Scenario: String, CaseIterable, Sendable {
         },
         Step("restart a file") { stage in
             try stage.server.lose(Stage.id("t4"))
-            stage.server.open("t4", failingWith: TransferError(.resumeLost, .uploadGone, "It is gone."))
+            stage.server.open("t4", failingWith: TransferError(.resumeLost, .uploadGone, "The upload is gone."))
             try await stage.wait(for: "t4", .completed)
         },
         Step("run the session again") { stage in

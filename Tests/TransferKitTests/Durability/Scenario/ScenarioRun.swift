@@ -12,7 +12,7 @@ import TransferKit
 
 /// Runs a scenario to its end to record its snapshots, or kills the process at a kill point.
 enum ScenarioRun {
-    /// The record of a scenario that ran without a kill.
+    /// The results of a scenario that ran without a kill.
     struct Reference: Sendable {
         /// The visible state at the start and after each step.
         var snapshots: [QueueSnapshot]
@@ -51,7 +51,7 @@ enum ScenarioRun {
             root.appending("journal"), .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
         for step in scenario.steps {
             try await step.body(stage)
-            // Written bytes survive a kill of the process, because the kernel has them.
+            // Written bytes survive when the process is killed, because the kernel holds them.
             _ = try journal.writeAll([UInt8(ascii: ".")])
         }
         kill(getpid(), SIGKILL)

@@ -7,7 +7,7 @@ import TransportTesting
 
 /// A transport whose server is a folder, so that uploads survive a killed client, as with a real server.
 ///
-/// An upload is a file named after the transfer ID. Its suffix is `.part` until it is complete, and then `.done`.
+/// An upload is a file that is named after the transfer ID. The suffix is `.part` while the upload is incomplete, and then `.done`.
 final class ServerFolder: PartialDiscarding {
     let id: TransportID = "folder"
     let folder: FilePath
@@ -15,8 +15,8 @@ final class ServerFolder: PartialDiscarding {
     private struct State {
         var gates: [String: Gate] = [:]
         var failures: [String: TransferError] = [:]
-        var refusesDiscards = false
-        var departures: [SessionID: Latch] = [:]
+        var refusesRemovals = false
+        var removalLatches: [SessionID: Latch] = [:]
     }
 
     private struct Gate {
@@ -26,9 +26,9 @@ final class ServerFolder: PartialDiscarding {
 
     private static let chunkSize = 4_000
     /// Opens when the server has refused to remove an unfinished upload.
-    let discardRefused = Latch()
+    let removalRefused = Latch()
     /// Opens when the server has accepted the removal of an unfinished upload.
-    let discardDone = Latch()
+    let removalAccepted = Latch()
     private let state = Locked(State())
 
     init(_ folder: FilePath) throws {
@@ -54,12 +54,12 @@ final class ServerFolder: PartialDiscarding {
         }?.opening.open()
     }
 
-    /// Returns when an attempt to send the file `name` is held. Attempts before the last ``close(_:)`` do not count.
+    /// Returns when an attempt to send the file `name` is held. Ignores attempts before the last ``close(_:)``.
     func reached(_ name: String) async throws {
         try await state.withLock { $0.gates[name] }?.arrival.wait()
     }
 
-    /// Simulates the loss of a session's unfinished uploads. They get the suffix `.lost`, so that the test can still find them.
+    /// Simulates the loss of a session's unfinished uploads. The uploads get the suffix `.lost`, so that the test can still find them.
     func lose(_ session: SessionID) throws {
         for upload in try uploads(".part") where upload.hasPrefix("\(session)") {
             let lost = String(upload.dropLast(5)) + ".lost"
@@ -69,22 +69,22 @@ final class ServerFolder: PartialDiscarding {
 
     /// Returns when no unfinished upload of a session remains.
     func waitUntilGone(_ session: SessionID) async throws {
-        let departure = state.withLock { state in
-            let departure = state.departures[session] ?? Latch()
-            state.departures[session] = departure
-            return departure
+        let latch = state.withLock { state in
+            let latch = state.removalLatches[session] ?? Latch()
+            state.removalLatches[session] = latch
+            return latch
         }
-        try openFinishedDepartures()
-        try await departure.wait()
+        try openLatchesOfRemovedUploads()
+        try await latch.wait()
     }
 
-    private func openFinishedDepartures() throws {
+    private func openLatchesOfRemovedUploads() throws {
         let unfinished = try uploads(".part")
-        let departures = state.withLock { $0.departures }
-        for (session, departure) in departures where !unfinished.contains(where: { $0.hasPrefix("\(session)") }) { departure.open() }
+        let removalLatches = state.withLock { $0.removalLatches }
+        for (session, latch) in removalLatches where !unfinished.contains(where: { $0.hasPrefix("\(session)") }) { latch.open() }
     }
 
-    func refuseDiscards(_ refuses: Bool) { state.withLock { $0.refusesDiscards = refuses } }
+    func refuseRemovals(_ refuses: Bool) { state.withLock { $0.refusesRemovals = refuses } }
 
     // MARK: Received uploads
 
@@ -95,9 +95,9 @@ final class ServerFolder: PartialDiscarding {
 
     /// The size of an upload in bytes, or nil if there is no such upload.
     ///
-    /// - Parameter isLost: Whether to include lost uploads.
-    func size(of upload: String, evenIfLost isLost: Bool = false) -> Int64? {
-        for suffix in isLost ? [".part", ".done", ".lost"] : [".part", ".done"] {
+    /// - Parameter includesLost: Whether to include lost uploads.
+    func size(of upload: String, evenIfLost includesLost: Bool = false) -> Int64? {
+        for suffix in includesLost ? [".part", ".done", ".lost"] : [".part", ".done"] {
             guard let identity = try? SourceIdentity(ofFileAt: folder.appending(upload + suffix)) else { continue }
             return identity.size
         }
@@ -120,26 +120,26 @@ final class ServerFolder: PartialDiscarding {
             try Data().write(to: URL(fileURLWithPath: folder.appending(upload + ".part").string))
             try await reporter.save(Checkpoint(data: Data(upload.utf8), confirmed: 0))
         }
-        let part = folder.appending(upload + ".part")
+        let partFile = folder.appending(upload + ".part")
         var position = size(of: upload) ?? 0
         reporter.report(sent: position, confirmed: position)
         while position < content.count {
-            if position > 0 { try await pass(name) }
+            if position > 0 { try await waitAtGate(name) }
             try Task.checkCancellation()
             let chunk = content[Int(position)..<min(Int(position) + Self.chunkSize, content.count)]
-            let descriptor = try FileDescriptor.open(part, .writeOnly, options: [.append])
+            let descriptor = try FileDescriptor.open(partFile, .writeOnly, options: [.append])
             _ = try descriptor.closeAfter { try descriptor.writeAll(chunk) }
             position += Int64(chunk.count)
             try await reporter.save(Checkpoint(data: Data(upload.utf8), confirmed: position))
             reporter.report(sent: position, confirmed: position)
         }
-        if FileManager.default.fileExists(atPath: part.string) {
-            try FileManager.default.moveItem(atPath: part.string, toPath: folder.appending(upload + ".done").string)
+        if FileManager.default.fileExists(atPath: partFile.string) {
+            try FileManager.default.moveItem(atPath: partFile.string, toPath: folder.appending(upload + ".done").string)
         }
         return TransferReceipt(bytes: position)
     }
 
-    private func pass(_ name: String) async throws {
+    private func waitAtGate(_ name: String) async throws {
         guard let gate = state.withLock({ $0.gates[name] }) else { return }
         gate.arrival.open()
         try await gate.opening.wait()
@@ -147,15 +147,15 @@ final class ServerFolder: PartialDiscarding {
     }
 
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        guard !state.withLock({ $0.refusesDiscards }) else {
-            discardRefused.open()
+        guard !state.withLock({ $0.refusesRemovals }) else {
+            removalRefused.open()
             throw TransferError(.transient, .serverError, "The server is busy.")
         }
-        defer { discardDone.open() }
-        let part = folder.appending(String(decoding: checkpoint.data, as: UTF8.self) + ".part")
-        guard FileManager.default.fileExists(atPath: part.string) else { return }
-        try FileManager.default.removeItem(atPath: part.string)
-        try openFinishedDepartures()
+        defer { removalAccepted.open() }
+        let partFile = folder.appending(String(decoding: checkpoint.data, as: UTF8.self) + ".part")
+        guard FileManager.default.fileExists(atPath: partFile.string) else { return }
+        try FileManager.default.removeItem(atPath: partFile.string)
+        try openLatchesOfRemovedUploads()
     }
 
     func shutdown() async {}

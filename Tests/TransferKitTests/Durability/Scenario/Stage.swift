@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// A queue that runs a scenario, in a folder that a later process can reopen.
+/// A queue, a server and a clock for a scenario. All files are below one folder, so that a later process can continue the scenario.
 final class Stage: Sendable {
     let root: FilePath
     let server: ServerFolder
@@ -12,17 +12,17 @@ final class Stage: Sendable {
     let queue: TransferQueue
 
     /// - Parameters:
-    ///   - isTimed: Whether the queue uses ``clock`` instead of the machine's clock.
-    ///   - observer: Called at every step of the store.
+    ///   - usesTestClock: Whether the queue uses ``clock`` instead of the machine's clock.
+    ///   - observer: Called before and after each database statement.
     init(
-        _ root: FilePath, ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, isTimed: Bool = true,
+        _ root: FilePath, ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, usesTestClock: Bool = true,
         observer: (@Sendable (StoreStep) -> Void)? = nil
     ) async throws {
         self.root = root
         server = try ServerFolder(root.appending("server"))
         var configuration = QueueConfiguration(ordering: ordering, retention: retention)
         configuration.logger.logLevel = .critical
-        if isTimed { configuration.clock = clock.engineClock }
+        if usesTestClock { configuration.clock = clock.engineClock }
         configuration.randomFraction = { 1 }
         // The small disks of these tests always have less free space than a queue requires by default.
         configuration.diskFloor = 0
@@ -35,7 +35,7 @@ final class Stage: Sendable {
         Account(name, endpoints: (hosts.isEmpty ? [name] : hosts).map(server.endpoint))
     }
 
-    /// A request for one file with the session's name.
+    /// A request that uploads one file. The session and the file have the same name.
     func upload(_ name: String, to account: String = "a", size: Int = 10_000) throws -> SessionRequest {
         try request(name, to: account, [item(name, size: size)])
     }
@@ -91,15 +91,15 @@ final class Stage: Sendable {
         Set((try? FileManager.default.contentsOfDirectory(atPath: root.appending("store").appending("spool").string)) ?? [])
     }
 
-    /// Creates a queue with a session for each name, and starts the first three sessions. The server holds each of the three after its
-    /// first chunk.
+    /// Creates a queue with a session for each name, and starts the first three sessions. The server holds the file of each of these
+    /// sessions after the first chunk.
     static func running(_ names: [String], in root: FilePath) async throws -> Stage {
         let stage = try await Stage(root)
         try await stage.queue.save(stage.account("a"))
         try await stage.queue.setMaxConcurrentSessions(3)
         let requests = try names.map { name in
             var request = try stage.upload(name)
-            // The test clock advances faster than bytes can move, so the default timeout would pass.
+            // The test clock advances faster than bytes can move, so the default timeout would expire.
             request.options.stallTimeout = .seconds(1_000_000)
             return request
         }
@@ -119,7 +119,7 @@ final class Stage: Sendable {
         }
     }
 
-    /// Returns when no session is ending.
+    /// Returns when no run is stopping.
     func waitForStoppingRuns() async throws {
         try await wait { sessions in !sessions.contains { $0.phase == .ending } }
     }

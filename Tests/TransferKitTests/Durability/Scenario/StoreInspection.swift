@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// A read-only connection to a store, which a queue may have open.
+/// A read-only connection to the database in a storage folder, which a queue may have open.
 struct StoreInspection {
     private let database: DatabaseQueue
 
@@ -18,7 +18,7 @@ struct StoreInspection {
     /// An SQL condition: all folders of a session are expanded. A folder that is not expanded counts as one file.
     private static let isExpanded = "NOT EXISTS (SELECT 1 FROM item WHERE session = key)"
 
-    /// Queries that find contradictions in a store. The keys describe the contradictions.
+    /// Queries that find contradictions in a database. The keys describe the contradictions.
     private static let contradictions = [
         "a session that is not in the schedule": "SELECT key FROM session WHERE key NOT IN (SELECT session FROM schedule)",
         "a schedule row without a session": "SELECT session FROM schedule WHERE session NOT IN (SELECT key FROM session)",
@@ -63,9 +63,9 @@ struct StoreInspection {
     func expectNoContradictions(_ comment: Comment) throws {
         let verdict = try database.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
         #expect(verdict == "ok", comment)
-        for (what, sql) in Self.contradictions {
+        for (contradiction, sql) in Self.contradictions {
             let rows = try database.read { try Row.fetchAll($0, sql: sql) }
-            #expect(rows.isEmpty, "\(what); \(comment)")
+            #expect(rows.isEmpty, "\(contradiction); \(comment)")
         }
     }
 

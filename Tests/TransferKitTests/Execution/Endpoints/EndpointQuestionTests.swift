@@ -9,18 +9,18 @@ import TransportTesting
 /// The delegate's choice among the available endpoints of a session.
 @Suite struct EndpointQuestionTests {
     private actor Chooser: TransferQueueDelegate {
-        private let answer: @Sendable (SessionID, [Endpoint]) async -> Endpoint?
-        private(set) var questions: [(id: SessionID, endpoints: [Endpoint])] = []
+        private let choose: @Sendable (SessionID, [Endpoint]) async -> Endpoint?
+        private(set) var requests: [(id: SessionID, endpoints: [Endpoint])] = []
 
-        init(_ answer: @escaping @Sendable (SessionID, [Endpoint]) async -> Endpoint?) {
-            self.answer = answer
+        init(_ choose: @escaping @Sendable (SessionID, [Endpoint]) async -> Endpoint?) {
+            self.choose = choose
         }
 
         func queue(_ queue: TransferQueue, didReceive event: QueueEvent) {}
 
         func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint? {
-            questions.append((session, endpoints))
-            return await answer(session, endpoints)
+            requests.append((session, endpoints))
+            return await choose(session, endpoints)
         }
     }
 
@@ -51,11 +51,11 @@ import TransportTesting
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(hosts == ["z", "z", "b"])
-        let questions = await chooser.questions
+        let requests = await chooser.requests
         #expect(
-            questions.map(\.id) == [session.id],
-            "one question for all files of the session, and none for the account with a single endpoint")
-        #expect(questions.first?.endpoints == ["x", "y", "z"].map { fixture.memory.endpoint(host: $0) })
+            requests.map(\.id) == [session.id],
+            "one call for all files of the session, and none for the account with a single endpoint")
+        #expect(requests.first?.endpoints == ["x", "y", "z"].map { fixture.memory.endpoint(host: $0) })
         await queue.shutdown()
     }
 
@@ -123,7 +123,7 @@ import TransportTesting
             guard id == slow else { return nil }
             called.yield(id)
             // Suspends until the end of the test.
-            await withCheckedContinuation { (never: CheckedContinuation<Void, Never>) in Self.forgotten.withLock { $0.append(never) } }
+            await withCheckedContinuation { (call: CheckedContinuation<Void, Never>) in Self.suspendedCalls.withLock { $0.append(call) } }
             return nil
         }
         let queue = try await open(chooser)
@@ -143,9 +143,9 @@ import TransportTesting
         try await queue.hold(slow)
         _ = await events.first { if case .changed([slow], .held) = $0 { true } else { nil } }
         await queue.shutdown()
-        for never in Self.forgotten.withLock({ $0 }) { never.resume() }
+        for call in Self.suspendedCalls.withLock({ $0 }) { call.resume() }
         #expect(hosts == ["x"])
     }
 
-    private static let forgotten = Locked<[CheckedContinuation<Void, Never>]>([])
+    private static let suspendedCalls = Locked<[CheckedContinuation<Void, Never>]>([])
 }

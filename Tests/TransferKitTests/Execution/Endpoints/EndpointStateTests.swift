@@ -4,12 +4,13 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The activity that shows that an endpoint works, although attempts failed before.
+/// Activity that shows that an endpoint works after failed attempts.
 @Suite struct EndpointStateTests {
     private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
     private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
 
-    /// Transfers two files. The first file fails six times. Before each of its retries, a thousand bytes of the second file are sent.
+    /// Transfers two files. The first file fails six times. Before each retry of the first file, a thousand bytes of the second file are
+    /// sent.
     private func play(_ memory: MemoryTransport, _ clock: TestClock, _ begin: () async throws -> Void) async throws {
         memory.failNext(6, with: broken, for: "1")
         let gates = (0...6).map { memory.gate("2", atByte: $0 * 1_000) }
@@ -33,9 +34,9 @@ import TransportTesting
             run.withLock { $0 = task }
         }
         #expect(try await run.withLock { $0 }?.value?.hasSucceeded == true)
-        let reports = fixture.eventNames.filter { $0.hasPrefix("endpoint") }
+        let endpointEvents = fixture.eventNames.filter { $0.hasPrefix("endpoint") }
         #expect(
-            reports == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] },
+            endpointEvents == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] },
             "the run reports that the endpoint works once for each failure, not for each byte")
         await fixture.close()
     }
@@ -53,13 +54,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Network buffers hold less than 1 MiB. So once 1 MiB was sent, the other sessions start, even if the server has confirmed nothing.
+    /// Network buffers hold less than 1 MiB. So once 1 MiB has been sent, the other sessions start, even if the server has confirmed nothing.
     @Test func probeEndsAfterUnconfirmedMebibyte() async throws {
         let memory = MemoryTransport(chunkSize: 1 << 20, chunksPerCheckpoint: 100)
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
         try await queue.setMaxConcurrentSessions(5)
-        // After one failure, a session waits for longer than the second during which a waiting session keeps its slot.
+        // After one failure, a session waits for 2 s, which is longer than the 1 s for which a waiting session keeps its slot.
         let options = SessionOptions(retry: RetryPolicy(base: .seconds(2)))
         let first = try await queue.enqueue(try fixture.upload("1", size: 2 << 20, options: options))
         for number in 2...5 { try await queue.enqueue(try fixture.upload("\(number)", size: 10, options: options)) }

@@ -37,7 +37,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// After one file finds all endpoints unreachable, the other files wait without their own attempts.
+    /// After one file finds all endpoints unreachable, the other files wait, and make no attempts.
     @Test func allFilesWaitForUnreachableEndpoints() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10], hosts: ["x", "y"], options: oneFileInFlight)
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
@@ -74,7 +74,7 @@ import TransportTesting
     @Test func tryingAllEndpointsCountsAsOneAttempt() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
-        let other = TransferError(.unreachable, .notThisProtocol, "Something else answers here.")
+        let other = TransferError(.unreachable, .notThisProtocol, "Another service responds here.")
         fixture.memory.failNext(6, with: other)
         #expect(try await fixture.run()?.failure == other)
         #expect(hosts(fixture) == ["x", "y", "x", "y", "x", "y"], "trying each endpoint once counts as a single attempt")
@@ -188,7 +188,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func rejectedAccountEndsAllFiles() async throws {
+    @Test func blockedAccountEndsAllFiles() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10])
         let gates = ["1", "3"].map { fixture.memory.gate($0) }
         fixture.memory.failNext(with: TransferError(.trust, .serverNotTrusted, "Who are you?"), for: "2")
@@ -239,7 +239,7 @@ import TransportTesting
         let down = try await RunFixture(["1": 10, "2": 10, "3": 10], transport: refusing)
         let together = try await down.start()
         await down.clock.waitForSleep(of: .seconds(1))
-        await refusing.allRefused()
+        await refusing.waitUntilAllStarted()
         down.cancelRun()
         _ = try await together.value
         #expect(down.eventNames.count { $0 == "endpointFailed" } == 1)
@@ -314,23 +314,23 @@ import TransportTesting
 /// A transport that fails `count` attempts at the same time, once all of them have started.
 private final class RefusingTransport: Transport {
     let id: TransportID = "memory"
-    private let missing: Locked<Int>
+    private let remaining: Locked<Int>
     private let all = AsyncStream<Void>.makeStream()
 
     init(count: Int) {
-        missing = Locked(count)
+        remaining = Locked(count)
     }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        let isLast = missing.withLock { missing in
-            missing -= 1
-            return missing == 0
+        let isLast = remaining.withLock { remaining in
+            remaining -= 1
+            return remaining == 0
         }
         if isLast { all.continuation.finish() }
-        await allRefused()
-        throw TransferError(.unreachable, .connectionRefused, "No process listens.")
+        await waitUntilAllStarted()
+        throw TransferError(.unreachable, .connectionRefused, "No process is listening.")
     }
 
-    func allRefused() async { for await _ in all.stream {} }
+    func waitUntilAllStarted() async { for await _ in all.stream {} }
     func shutdown() async {}
 }

@@ -5,10 +5,11 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions whose remote names begin to clash after they were added, because their account gets an endpoint that keeps files by name.
+/// Sessions whose remote names clash only after the sessions were added, because the account gets an endpoint whose server keeps files by name.
 @Suite struct RunNameTests {
-    private struct PlacesTransport: Transport, FileNaming {
-        let memory = MemoryTransport(id: "places")
+    /// A transport whose server keeps files by name.
+    private struct NamingTransport: Transport, FileNaming {
+        let memory = MemoryTransport(id: "naming")
         var id: TransportID { memory.id }
 
         func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
@@ -23,7 +24,7 @@ import TransportTesting
     }
 
     private let fixture: QueueFixture
-    private let places = PlacesTransport()
+    private let naming = NamingTransport()
 
     init() throws {
         fixture = try QueueFixture()
@@ -33,7 +34,8 @@ import TransportTesting
         TransferItem(fixture.folder.path.pushing(FilePath(path)), as: try name.map { try RemotePath($0) })
     }
 
-    /// Runs a session after its account was changed to the given endpoints. Returns the session's status and its failed items.
+    /// Runs a session after its account was changed to the given endpoints. Returns the session's status, and the errors of its failed
+    /// items by remote name.
     private func run(at endpoints: [Endpoint], options: SessionOptions = SessionOptions()) async throws -> (SessionStatus, [String: String])
     {
         for path in ["one/clips/clip.mov", "one/clips/a/b.mov", "two/clips/clip.mov", "one/day/c.mov", "two/d.mov"] {
@@ -41,7 +43,7 @@ import TransportTesting
             try FileManager.default.createDirectory(atPath: file.removingLastComponent().string, withIntermediateDirectories: true)
             _ = try fixture.folder.file(path, size: 10)
         }
-        let queue = try await fixture.open(transports: [fixture.memory, places])
+        let queue = try await fixture.open(transports: [fixture.memory, naming])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
         let items = try [
             item("two/d.mov", as: "day/1"), item("two/d.mov", as: "day/2"), item("one/clips"), item("two/clips"), item("one/day"),
@@ -73,10 +75,10 @@ import TransportTesting
     }
 
     @Test func neverReplacesFilesOfSession() async throws {
-        let (status, failures) = try await run(at: [places.memory.endpoint()])
+        let (status, failures) = try await run(at: [naming.memory.endpoint()])
         #expect(status.state == .failed)
         #expect(failures.keys.sorted() == ["clips/a/b.mov", "clips/clip.mov", "day/1", "day/2", "day/c.mov", "x"])
-        #expect(places.memory.attempts.map(\.path.description) == ["d.mov"])
+        #expect(naming.memory.attempts.map(\.path.description) == ["d.mov"])
         let message = try #require(failures["clips/clip.mov"])
         for words in ["one/clips and ", "two/clips have the same remote name, \"clips\"", "memory", "in a new session"] {
             #expect(message.contains(words), "\(message)")
@@ -86,14 +88,14 @@ import TransportTesting
 
     /// While the queue reads a folder, the session has the folder twice: as an item to expand, and as the folder of the files that the
     /// queue has already read. These two must not clash.
-    @Test func sendsFilesOfFolderThatIsRead() async throws {
+    @Test func sendsFilesOfFolderDuringReading() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         for number in 0..<1_100 { try tree.file("\(number)", "x") }
         try tree.file("z/last", "y")
         let gate = ThreadGate()
         let slow = tree.path("z")
-        let queue = try await fixture.open(transports: [places], localReadObserver: { if $0 == slow { gate.block() } })
-        try await queue.save(Account("a", endpoints: [places.memory.endpoint()]))
+        let queue = try await fixture.open(transports: [naming], localReadObserver: { if $0 == slow { gate.block() } })
+        try await queue.save(Account("a", endpoints: [naming.memory.endpoint()]))
         let session = try await queue.enqueue(.upload([tree.root], to: "a"))
         let events = queue.events
         try await queue.start()
@@ -108,15 +110,15 @@ import TransportTesting
     }
 
     @Test func usesEndpointThatKeepsAllFiles() async throws {
-        let (status, failures) = try await run(at: [places.memory.endpoint(host: "places"), fixture.memory.endpoint()])
+        let (status, failures) = try await run(at: [naming.memory.endpoint(host: "naming"), fixture.memory.endpoint()])
         #expect(status.state == .completed && failures.isEmpty, "\(failures)")
-        #expect(places.memory.attempts.map(\.path.description) == ["d.mov"])
+        #expect(naming.memory.attempts.map(\.path.description) == ["d.mov"])
         #expect(fixture.memory.attempts.count == 9)
     }
 
     @Test func sendsFilesIfPolicyKeepsThem() async throws {
-        let (status, failures) = try await run(at: [places.memory.endpoint()], options: SessionOptions(overwrite: .rename))
+        let (status, failures) = try await run(at: [naming.memory.endpoint()], options: SessionOptions(overwrite: .rename))
         #expect(status.state == .completed && failures.isEmpty, "\(failures)")
-        #expect(places.memory.attempts.count == 10)
+        #expect(naming.memory.attempts.count == 10)
     }
 }

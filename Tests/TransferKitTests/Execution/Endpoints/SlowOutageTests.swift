@@ -8,7 +8,7 @@ import TransferKit
     /// After a failure, files avoid the endpoint for some time. Each attempt takes so long that this time has passed for the first
     /// endpoint when the second endpoint fails.
     @Test func oneFileTriesEndpointsForAllFiles() async throws {
-        let transport = SlowlyUnreachable()
+        let transport = SlowlyFailingTransport()
         let fixture = try await RunFixture(
             ["1": 10, "2": 10, "3": 10], hosts: ["x", "y"], options: SessionOptions(filesInFlight: 1), transport: transport)
         transport.clock.withLock { $0 = fixture.clock }
@@ -23,7 +23,7 @@ import TransferKit
 }
 
 /// A transport whose attempts fail after 31 s.
-private final class SlowlyUnreachable: Transport {
+private final class SlowlyFailingTransport: Transport {
     let id: TransportID = "memory"
     let clock = Locked<TestClock?>(nil)
     let paths = Locked<[String]>([])

@@ -9,17 +9,17 @@ import TransferKit
 
     @Test func smallGainsOfSeveralAttemptsResetFailures() {
         var history = FileHistory()
-        var rows: [Int] = []
+        var failureCounts: [Int] = []
         for attempt in 0..<Int64(9) {
             history.progressed(to: (attempt + 1) * step, of: nil, at: endpoint, from: attempt * step)
             history.failed(.broken, at: endpoint, uptime: .seconds(attempt))
-            rows.append(history.failures)
+            failureCounts.append(history.failures)
         }
         // Every third attempt completes 64 KiB, which resets the failures.
-        #expect(rows == [1, 2, 1, 2, 3, 1, 2, 3, 1])
+        #expect(failureCounts == [1, 2, 1, 2, 3, 1, 2, 3, 1])
     }
 
-    /// Over a connection that breaks soon, each attempt sends only a small part of a large file.
+    /// Over a connection that breaks often, each attempt sends only a small part of a large file.
     @Test func smallPartOfLargeFileIsProgress() {
         var history = FileHistory()
         for attempt in 0..<Int64(100) {
@@ -66,13 +66,13 @@ import TransferKit
         // A second report that a route exists changes nothing.
         routes.end(at: .seconds(505))
         #expect(!isTooLong(endpoint, 60, at: 559) && isTooLong(endpoint, 60, at: 560) && isTooLong(local, 60, at: 500))
-        // A second gap does not reset the time that was counted before it.
+        // A second gap does not reset the outage time from before the gap.
         routes.begin(at: .seconds(540))
         routes.end(at: .seconds(541))
         #expect(!isTooLong(endpoint, 60, at: 560) && isTooLong(endpoint, 60, at: 561))
     }
 
-    @Test func keepsBytesAtEndpointWithoutRoute() {
+    @Test func waitsForEndpointWithBytesWhileRouteIsMissing() {
         let account = Account("a", endpoints: [endpoint, other])
         let availability = EndpointAvailability(account: account, registered: [endpoint, other], available: [other])
         let (unreachable, routes) = (TransferError(.unreachable, .connectionRefused, "No route."), RouteGap())

@@ -22,6 +22,7 @@ import TransferKit
         func shutdown() async {}
     }
 
+    /// Replaces the fixture's session with a session of `count` small files.
     private func enqueue(_ count: Int, in fixture: RunFixture) async throws {
         let path = try fixture.folder.file("x", size: 10)
         let items = (0..<count).map { ItemDraft(source: Data(path.string.utf8), destination: Data("\($0)".utf8), size: 10) }
@@ -39,10 +40,10 @@ import TransferKit
         let live = try #require(fixture.liveRun.withLock { $0 })
         while live.activeFiles.count(where: \.awaitsSource) < 6 { await Task.yield() }
         #expect(live.activeFiles.count == 12)
-        #expect(transport.seen.peak == 6)
+        #expect(transport.activity.peak == 6)
         transport.open()
         #expect(try await run.value?.hasSucceeded == true)
-        #expect(transport.seen.requested.sorted() == Array(0..<200))
+        #expect(transport.activity.requested.sorted() == Array(0..<200))
         await fixture.close()
     }
 
@@ -55,7 +56,7 @@ import TransferKit
         await transport.wait { $0.activeRequests == 9 }
         transport.open()
         #expect(try await run.value?.hasSucceeded == true)
-        #expect(transport.seen.peak == 9)
+        #expect(transport.activity.peak == 9)
         await fixture.close()
     }
 
@@ -67,8 +68,8 @@ import TransferKit
         await transport.wait { $0.prepared == 12 && $0.activeRequests == 6 }
         fixture.cancelRun()
         _ = try await run.value
-        #expect(transport.seen.activeRequests == 0)
-        #expect(transport.seen.prepared == 12)
+        #expect(transport.activity.activeRequests == 0)
+        #expect(transport.activity.prepared == 12)
         await fixture.close()
     }
 
@@ -121,7 +122,7 @@ import TransferKit
 
 /// A transport that saves a checkpoint of each file before it sends the file's request. No response arrives before ``open()``.
 private final class PreparingTransport: Transport {
-    struct Seen: Sendable {
+    struct Activity: Sendable {
         var prepared = 0
         var activeRequests = 0
         var peak = 0
@@ -131,26 +132,26 @@ private final class PreparingTransport: Transport {
 
     let id: TransportID = "memory"
     let smallFilesAhead = 6
-    private let state = Locked(Seen())
+    private let state = Locked(Activity())
 
-    var seen: Seen { state.withLock { $0 } }
+    var activity: Activity { state.withLock { $0 } }
 
     func open() { state.withLock { $0.isOpen = true } }
 
-    func wait(_ condition: (Seen) -> Bool) async {
-        while !condition(seen) { await Task.yield() }
+    func wait(_ condition: (Activity) -> Bool) async {
+        while !condition(activity) { await Task.yield() }
     }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         state.withLock { $0.prepared += 1 }
         try await reporter.save(Checkpoint(data: Data("saved".utf8), confirmed: 0))
-        state.withLock { seen in
-            seen.activeRequests += 1
-            seen.peak = max(seen.peak, seen.activeRequests)
-            seen.requested.append(Int(attempt.remotePath.description) ?? -1)
+        state.withLock { activity in
+            activity.activeRequests += 1
+            activity.peak = max(activity.peak, activity.activeRequests)
+            activity.requested.append(Int(attempt.remotePath.description) ?? -1)
         }
         defer { state.withLock { $0.activeRequests -= 1 } }
-        while !seen.isOpen {
+        while !activity.isOpen {
             try Task.checkCancellation()
             await Task.yield()
         }

@@ -54,7 +54,7 @@ import TransportTesting
     }
 
     @Test func resumesWithIdenticalReplacement() async throws {
-        let (fixture, outcome) = try await runExact(size: size, cut: Int64(size) / 4 * 3 + 1) { _ in }
+        let (fixture, outcome) = try await runReplacingFile(size: size, cut: Int64(size) / 4 * 3 + 1) { _ in }
         #expect(outcome?.hasSucceeded == true)
         #expect(!fixture.eventNames.contains("restarted"))
         #expect(fixture.memory.attempts.last?.startOffset ?? 0 > FileWindow.smallSize)
@@ -63,14 +63,14 @@ import TransportTesting
     }
 
     @Test func detectsDifferentContentWithSameSizeAndTime() async throws {
-        let (fixture, outcome) = try await runExact(size: size, cut: Int64(size) / 4 * 3 + 1) { $0[$0.startIndex + 100] ^= 1 }
+        let (fixture, outcome) = try await runReplacingFile(size: size, cut: Int64(size) / 4 * 3 + 1) { $0[$0.startIndex + 100] ^= 1 }
         #expect(outcome?.failure?.failureClass == .sourceChanged)
         #expect(fixture.memory.contents(of: "1") == nil)
         await fixture.close()
     }
 
     @Test func restartsReplacedSmallFile() async throws {
-        let (fixture, outcome) = try await runExact(size: 10_000, cut: 5_000, chunk: 1_000) { _ in }
+        let (fixture, outcome) = try await runReplacingFile(size: 10_000, cut: 5_000, chunk: 1_000) { _ in }
         #expect(outcome?.hasSucceeded == true)
         #expect(fixture.eventNames.contains("restarted"))
         #expect(fixture.memory.attempts.last?.startOffset == 0)
@@ -80,7 +80,7 @@ import TransportTesting
 
     /// Like ``run(size:cut:onSourceChange:_:)``, but replaces the file with one of the same size and modification time. The original gets a
     /// time in whole seconds, which the replacement can reproduce exactly.
-    private func runExact(size: Int, cut: Int64, chunk: Int = 1 << 18, _ edit: (inout Data) -> Void) async throws -> (
+    private func runReplacingFile(size: Int, cut: Int64, chunk: Int = 1 << 18, _ edit: (inout Data) -> Void) async throws -> (
         RunFixture, RunOutcome?
     ) {
         let memory = MemoryTransport(chunkSize: chunk)

@@ -25,7 +25,7 @@ import TransportTesting
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.unavailable.withLock { $0 = [:] }
         fixture.clock.advance(by: .seconds(1))
-        #expect(try await fixture.memory.attemptsStarted(3).map(\.path.description) == ["1", "2", "1"], "the other file still runs")
+        #expect(try await fixture.memory.attemptsStarted(3).map(\.path.description) == ["1", "2", "1"], "the other file is in flight")
         gate.open()
         #expect(try await run.value?.hasSucceeded == true)
         await fixture.close()
@@ -57,7 +57,7 @@ import TransportTesting
         return (session, gate)
     }
 
-    @Test func automaticRestartDoesNotEndWaitOfFile() async throws {
+    @Test func networkRecoveryDoesNotEndWaitOfFile() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let (session, gate) = try await startWithFirstFileWaiting(fixture, queue)
@@ -87,19 +87,19 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    private enum Request: CaseIterable {
+    private enum Call: CaseIterable {
         case run, retryEndpoints, unblockAccount
     }
 
-    /// These calls also end the wait of one file while another file of its session is in flight, even if the server asked for the wait.
-    @Test(arguments: Request.allCases, [nil, Duration.seconds(100)])
-    private func requestEndsWaitOfFileInRunningSession(_ request: Request, retryAfter: Duration?) async throws {
+    /// These calls also end the wait of one file while another file of its session is in flight, even if the server specified the wait.
+    @Test(arguments: Call.allCases, [nil, Duration.seconds(100)])
+    private func callEndsWaitOfFileInRunningSession(_ call: Call, retryAfter: Duration?) async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let error = TransferError(.transient, .serverError, "Not now.", retryAfter: retryAfter)
         let (session, gate) = try await startWithFirstFileWaiting(fixture, queue, after: error)
         #expect(fixture.memory.attempts.count == 2)
-        switch request {
+        switch call {
         case .run: try await session.run()
         case .retryEndpoints: try await queue.retryEndpoints(of: "a")
         case .unblockAccount: try await queue.unblockAccount("a")
@@ -152,14 +152,14 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// The second attempt of the first file needs no preparation, because the store already knows its part file. So this attempt starts
+    /// The second attempt of the first file needs no preparation, because its checkpoint is already stored. So this attempt starts
     /// while the preparation of the third file is delayed.
     @Test(.timeLimit(.minutes(10))) func startsDueFileWhileOtherFileIsPrepared() async throws {
         let count = Locked(0)
-        let (looks, look) = AsyncStream.makeStream(of: Int.self)
+        let (reads, read) = AsyncStream.makeStream(of: Int.self)
         let memory = MemoryTransport(chunkSize: 1_000)
         let transport = WatchedTransport(memory: memory) {
-            look.yield(
+            read.yield(
                 count.withLock { count in
                     count += 1
                     return count
@@ -168,12 +168,12 @@ import TransportTesting
         let fixture = try await RunFixture(
             ["1": 10, "2": 10, "3": 10], .download, options: SessionOptions(filesInFlight: 2), memory: memory, transport: transport)
         let (prepared, prepare) = AsyncStream.makeStream(of: Void.self)
-        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let (responses, respond) = AsyncStream.makeStream(of: Void.self)
         fixture.delay.withLock {
             $0 = { report in
                 guard case .file(2, .checkpoint) = report else { return nil }
                 prepare.yield()
-                return { for await _ in answers { break } }
+                return { for await _ in responses { break } }
             }
         }
         memory.failNext(with: busy, for: "1")
@@ -185,8 +185,8 @@ import TransportTesting
         gate.open()
         await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
-        for await count in looks where count > before { break }
-        answer.finish()
+        for await count in reads where count > before { break }
+        respond.finish()
         #expect(try await run.value?.hasSucceeded == true)
         #expect(memory.attempts.map(\.path.description).sorted() == ["1", "1", "2", "3"])
         await fixture.close()

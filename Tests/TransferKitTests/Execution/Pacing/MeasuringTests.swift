@@ -12,7 +12,7 @@ import TransferKit
     }
 
     /// A rate limit lets a first burst pass immediately.
-    @Test func firstBurstCountsOnlyByItsBytes() throws {
+    @Test func averagesFirstBurstOverTime() throws {
         var meter = RateMeter()
         meter.sample(bytes: 0, at: .zero)
         meter.sample(bytes: 1_000, at: .milliseconds(100))
@@ -22,12 +22,12 @@ import TransferKit
     }
 
     /// During the first half second, the first burst distorts the rate, so there is no estimate of the remaining time yet.
-    @Test func settlesAfterHalfSecond() {
+    @Test func becomesReliableAfterHalfSecond() {
         var meter = RateMeter()
         for tick in 0..<5 { meter.sample(bytes: 1_000, at: .milliseconds(100 * tick)) }
-        #expect(!meter.isSettled)
+        #expect(!meter.isReliable)
         meter.sample(bytes: 1_000, at: .milliseconds(500))
-        #expect(meter.isSettled)
+        #expect(meter.isReliable)
     }
 
     @Test func forgetsOldRate() throws {
@@ -47,7 +47,7 @@ import TransferKit
         watch.sample(file, at: uptime)
     }
 
-    /// Before its start, an attempt waits only for this process, for example for a slow store. So it can't stall.
+    /// Before its start, an attempt waits only for this process, for example for a slow database. So it can't stall.
     @Test func attemptBeforeStartDoesNotStall() {
         let file = ActiveFile(position: 0, size: 10, start: 0)
         let ends = Locked(0)
@@ -101,8 +101,8 @@ import TransferKit
         #expect(stalls(&watch, file, .seconds(301)))
     }
 
-    /// A resumed attempt, whose bytes were all sent before, begins with small requests. The response timeout applies only if the
-    /// transport reports that it waits.
+    /// An attempt that resumes after all bytes were sent begins with small requests. The response timeout applies only if the transport
+    /// reports that it waits.
     @Test(arguments: [true, false]) func responseTimeoutDoesNotApplyToFirstRequestOfCompleteFile(reportsWaiting: Bool) {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 2 << 20)
         var watch = watch(file)

@@ -10,7 +10,7 @@ struct PacedTraffic {
         var session: SessionKey = 1
         var account: AccountKey = 1
         /// The number of bytes that the transport requests from the pacer at a time.
-        var read = 65_536
+        var readSize = 65_536
         /// The rate of the network in bytes per second.
         var network = 4_294_967_296.0
         /// The maximum time in milliseconds by which a transport's next request comes after the end of the pacer's delay.
@@ -27,7 +27,7 @@ struct PacedTraffic {
         var longestWait = Duration.zero
     }
 
-    /// The number of ledger entries per second.
+    /// The number of slots of a ledger per second.
     static let resolution = 100
 
     let pacer: Pacer
@@ -65,7 +65,7 @@ struct PacedTraffic {
 
     private mutating func requestBytes(_ file: Int) {
         let settings = files[file]
-        let allowance = pacer.allowance(upTo: settings.read, session: settings.session, account: settings.account)
+        let allowance = pacer.allowance(upTo: settings.readSize, session: settings.session, account: settings.account)
         guard allowance.bytes > 0 else {
             responses[file].refused += 1
             responses[file].longestWait = max(responses[file].longestWait, allowance.retryAfter)
@@ -95,23 +95,23 @@ struct PacedTraffic {
 
 extension PacedTraffic {
     /// Returns the number of bytes that the pacer granted to the selected files between two times, in seconds.
-    func bytes(of isCounted: (File) -> Bool = { _ in true }, from start: Double, to end: Double) -> Int {
+    func bytes(of isSelected: (File) -> Bool = { _ in true }, from start: Double, to end: Double) -> Int {
         let slots = Int(start * Double(Self.resolution))..<Int(end * Double(Self.resolution))
-        return files.indices.filter { isCounted(files[$0]) }.reduce(0) { sum, file in
+        return files.indices.filter { isSelected(files[$0]) }.reduce(0) { sum, file in
             sum + ledger[file][min(slots.lowerBound, ledger[file].count)..<min(slots.upperBound, ledger[file].count)].reduce(0, +)
         }
     }
 
     /// Returns the smallest and the largest number of bytes that the pacer granted to the selected files in any period of ten seconds, as
     /// fractions of the number that the rate permits.
-    func extremes(rate: Int64, from start: Double = 0, of isCounted: (File) -> Bool = { _ in true }) -> ClosedRange<Double> {
+    func extremes(rate: Int64, from start: Double = 0, of isSelected: (File) -> Bool = { _ in true }) -> ClosedRange<Double> {
         let window = 10 * Self.resolution
         let first = Int(start * Double(Self.resolution))
         let last = Int(now * Double(Self.resolution))
         var sums = [0]
         for slot in first..<last {
             let moved = files.indices.reduce(0) {
-                $0 + (isCounted(files[$1]) && slot < ledger[$1].count ? ledger[$1][slot] : 0)
+                $0 + (isSelected(files[$1]) && slot < ledger[$1].count ? ledger[$1][slot] : 0)
             }
             sums.append(sums[sums.count - 1] + moved)
         }

@@ -6,7 +6,7 @@ import TransferKit
 /// Limits that change while transfers run.
 @Suite struct PacerChangeTests {
     private func traffic() -> PacedTraffic {
-        PacedTraffic([.init(session: 1), .init(session: 1), .init(session: 2, read: 16_384)])
+        PacedTraffic([.init(session: 1), .init(session: 1), .init(session: 2, readSize: 16_384)])
     }
 
     private func fractionOfRate(_ traffic: PacedTraffic, of rate: Int64, from start: Double, to end: Double) -> Double {

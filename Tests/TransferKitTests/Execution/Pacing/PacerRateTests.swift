@@ -4,25 +4,25 @@ import TransferKit
 
 /// Over any ten seconds, the traffic stays within 5 % of every limit.
 @Suite struct PacerRateTests {
-    enum Limited: CaseIterable {
+    enum LimitScope: CaseIterable {
         case queue, account, session
     }
 
     struct Layout: Sendable {
         var sessions: Int
         var filesEach: Int
-        var read: Int
+        var readSize: Int
 
         var files: [PacedTraffic.File] {
             (1...sessions).flatMap { session in
-                (0..<filesEach).map { _ in PacedTraffic.File(session: SessionKey(session), read: read) }
+                (0..<filesEach).map { _ in PacedTraffic.File(session: SessionKey(session), readSize: readSize) }
             }
         }
     }
 
     static let layouts = [
-        Layout(sessions: 1, filesEach: 1, read: 65_536), Layout(sessions: 1, filesEach: 6, read: 16_384),
-        Layout(sessions: 2, filesEach: 1, read: 32_768), Layout(sessions: 3, filesEach: 6, read: 65_536),
+        Layout(sessions: 1, filesEach: 1, readSize: 65_536), Layout(sessions: 1, filesEach: 6, readSize: 16_384),
+        Layout(sessions: 2, filesEach: 1, readSize: 32_768), Layout(sessions: 3, filesEach: 6, readSize: 65_536),
     ]
 
     @Test(arguments: [1 << 10, 10_000, 100_000, 1 << 20, 10 << 20], layouts)
@@ -35,7 +35,8 @@ import TransferKit
     }
 
     @Test(
-        arguments: [100 << 20, 1 << 30], [Layout(sessions: 1, filesEach: 1, read: 65_536), Layout(sessions: 3, filesEach: 2, read: 65_536)])
+        arguments: [100 << 20, 1 << 30],
+        [Layout(sessions: 1, filesEach: 1, readSize: 65_536), Layout(sessions: 3, filesEach: 2, readSize: 65_536)])
     func staysWithinFivePercentOfHighestRates(rate: Int64, layout: Layout) {
         var traffic = PacedTraffic(layout.files)
         traffic.pacer.setQueueRate(rate)
@@ -44,10 +45,10 @@ import TransferKit
         #expect(extremes.lowerBound >= 0.95 && extremes.upperBound <= 1.05, "\(extremes)")
     }
 
-    @Test(arguments: Limited.allCases, [1 << 10, 1 << 20] as [Int64])
-    func respectsEveryKindOfLimit(limited: Limited, rate: Int64) {
-        var traffic = PacedTraffic(Layout(sessions: 1, filesEach: 4, read: 65_536).files)
-        switch limited {
+    @Test(arguments: LimitScope.allCases, [1 << 10, 1 << 20] as [Int64])
+    func respectsEveryKindOfLimit(scope: LimitScope, rate: Int64) {
+        var traffic = PacedTraffic(Layout(sessions: 1, filesEach: 4, readSize: 65_536).files)
+        switch scope {
         case .queue: traffic.pacer.setQueueRate(rate)
         case .account: traffic.pacer.setRate(rate, account: 1)
         case .session: traffic.pacer.setRate(rate, session: 1)
@@ -58,7 +59,7 @@ import TransferKit
     }
 
     @Test func manySessionsShareLowRate() {
-        var traffic = PacedTraffic(Layout(sessions: 20, filesEach: 2, read: 16_384).files)
+        var traffic = PacedTraffic(Layout(sessions: 20, filesEach: 2, readSize: 16_384).files)
         traffic.pacer.setQueueRate(4_096)
         traffic.run(until: 12)
         let extremes = traffic.extremes(rate: 4_096)
@@ -91,7 +92,7 @@ import TransferKit
 
     @Test(arguments: [1 << 10, 1 << 20] as [Int64])
     func permitsNoBurstAfterIdleTime(rate: Int64) {
-        var traffic = PacedTraffic(Layout(sessions: 2, filesEach: 3, read: 65_536).files)
+        var traffic = PacedTraffic(Layout(sessions: 2, filesEach: 3, readSize: 65_536).files)
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 5)
         traffic.idle(seconds: 3_600)
@@ -109,7 +110,7 @@ import TransferKit
 
     @Test(arguments: [1, 3, 60] as [Int64])
     func respectsRatesOfFewBytesPerSecond(rate: Int64) {
-        var traffic = PacedTraffic(Layout(sessions: 3, filesEach: 2, read: 16_384).files)
+        var traffic = PacedTraffic(Layout(sessions: 3, filesEach: 2, readSize: 16_384).files)
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 110)
         let moved = traffic.bytes(from: 10, to: 110)
@@ -118,7 +119,7 @@ import TransferKit
     }
 
     @Test func grantsFullReadsAndRefusesRarely() {
-        var traffic = PacedTraffic(Layout(sessions: 3, filesEach: 2, read: 65_536).files)
+        var traffic = PacedTraffic(Layout(sessions: 3, filesEach: 2, readSize: 65_536).files)
         traffic.pacer.setQueueRate(100 << 20)
         traffic.run(until: 10)
         for responses in traffic.responses {

@@ -10,8 +10,9 @@ import TransferKit
 
     @Test(arguments: [1 << 10, 100_000, 1 << 20, 50 << 20] as [Int64])
     func sessionsGetEqualShares(rate: Int64) {
-        let many = Array(repeating: PacedTraffic.File(session: 1, read: 65_536, lateness: 0), count: 6)
-        var traffic = PacedTraffic(many + [.init(session: 2, read: 16_384, lateness: 10), .init(session: 3, account: 2, read: 32_768)])
+        let many = Array(repeating: PacedTraffic.File(session: 1, readSize: 65_536, lateness: 0), count: 6)
+        var traffic = PacedTraffic(
+            many + [.init(session: 2, readSize: 16_384, lateness: 10), .init(session: 3, account: 2, readSize: 32_768)])
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 12)
         for session in [1, 2, 3] as [SessionKey] {
@@ -36,7 +37,7 @@ import TransferKit
 
     @Test(arguments: [20_000, 2_000_000] as [Int64])
     func unusedShareGoesToOthers(rate: Int64) {
-        let slow = PacedTraffic.File(session: 1, read: 16_384, network: Double(rate) / 10)
+        let slow = PacedTraffic.File(session: 1, readSize: 16_384, network: Double(rate) / 10)
         var traffic = PacedTraffic([slow, .init(session: 2), .init(session: 3)])
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 42)

@@ -29,8 +29,8 @@ import TransferKit
         pacer.setQueueRate(3_000_000)
         pacer.setRate(1_000_000, account: 1)
         pacer.setRate(500_000, session: 1)
-        // The time advances only after the pacer has refused all threads. Otherwise, a thread that waits for a processor could miss its
-        // share.
+        // The time advances only after the pacer has refused a request of each thread. Otherwise, a thread that waits for a processor could
+        // miss its share.
         let threads = 8
         await onThreads(threads) { thread in
             let session = SessionKey(1 + thread % 4)

@@ -10,7 +10,7 @@ import TransportTesting
 @Suite struct TimetableTests {
     private typealias Rule = BandwidthTimetable.Rule
 
-    /// Returns the date of a text in ISO 8601 without a time zone, which is in UTC.
+    /// Parses a UTC date in ISO 8601 format without a time zone.
     private static func date(_ text: String) throws -> Date { try Date("\(text)Z", strategy: .iso8601) }
 
     /// Returns the offset of the local time in Berlin from UTC in the year 2026, in seconds. The clocks change at 01:00 UTC.
@@ -25,9 +25,9 @@ import TransportTesting
     }
 
     @Test func firstRuleThatIncludesTimeApplies() throws {
-        let week: Set<BandwidthTimetable.Weekday> = [.monday, .tuesday, .wednesday, .thursday, .friday]
+        let workdays: Set<BandwidthTimetable.Weekday> = [.monday, .tuesday, .wednesday, .thursday, .friday]
         let timetable = BandwidthTimetable([
-            Rule(days: week, start: 480, end: 1_080, rateLimit: 2_000), Rule(days: [.friday], start: 1_320, end: 360, rateLimit: 50),
+            Rule(days: workdays, start: 480, end: 1_080, rateLimit: 2_000), Rule(days: [.friday], start: 1_320, end: 360, rateLimit: 50),
             Rule(days: [.sunday], rateLimit: nil), Rule(days: [.friday], start: 480, end: 1_080, rateLimit: 1),
         ])
         // In summer, local times are two hours ahead of UTC. 1 June 2026 is a Monday.
@@ -135,7 +135,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func localTimeIsThatOfMachine() {
+    @Test func usesLocalTimeOfMachine() {
         for date in [Date(), Date(timeIntervalSince1970: 0), Date(timeIntervalSinceNow: 15_000_000)] {
             #expect(EngineClock.systemOffset(at: date) == TimeZone.current.secondsFromGMT(for: date))
         }

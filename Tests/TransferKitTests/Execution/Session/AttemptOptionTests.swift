@@ -9,18 +9,19 @@ import TransportTesting
 @Suite struct AttemptOptionTests {
     private let attempts = Locked<[FileAttempt]>([])
 
-    private var seen: [AttemptOptions] { attempts.withLock { $0.map(\.options) } }
+    private var receivedOptions: [AttemptOptions] { attempts.withLock { $0.map(\.options) } }
 
     private func fixture(_ options: SessionOptions) async throws -> RunFixture {
         let memory = MemoryTransport(chunkSize: 1_000)
         return try await RunFixture(
-            ["1": 3_000, "2": 10], options: options, memory: memory, transport: NotingTransport(memory: memory, seen: attempts))
+            ["1": 3_000, "2": 10], options: options, memory: memory,
+            transport: AttemptRecordingTransport(memory: memory, attempts: attempts))
     }
 
     @Test func usesDefaultOptions() async throws {
         let fixture = try await fixture(SessionOptions())
         #expect(try await fixture.run()?.hasSucceeded == true)
-        #expect(seen == [AttemptOptions(), AttemptOptions()])
+        #expect(receivedOptions == [AttemptOptions(), AttemptOptions()])
         await fixture.close()
     }
 
@@ -37,7 +38,7 @@ import TransportTesting
         gate.open()
         #expect(try await run.value?.hasSucceeded == true)
         #expect(
-            seen == [
+            receivedOptions == [
                 AttemptOptions(
                     metadata: ["a": "b"], headers: ["X-Tier": "cold"], verification: Verification.none, creation: .separate,
                     chunkSize: 5, segmentsPerFile: 3, settings: ["upload": "form"]),
@@ -58,7 +59,7 @@ import TransportTesting
         let limited = try #require(try await fixture.store.sessions([1]).first?.options)
         #expect(limited.verification == .checksum && limited.rateLimit == 5)
         try await fixture.store.commit([.updateSession(1, SessionUpdate(verification: .size))])
-        #expect(try await fixture.store.sessions([1]).first?.options.rateLimit == 5, "an update without a rate limit keeps it")
+        #expect(try await fixture.store.sessions([1]).first?.options.rateLimit == 5, "an update without a rate limit keeps the limit")
         try await fixture.store.commit([.updateSession(1, SessionUpdate(rateLimit: .unlimited))])
         let unlimited = try #require(try await fixture.store.sessions([1]).first?.options)
         #expect(unlimited.rateLimit == nil && unlimited.verification == .size)

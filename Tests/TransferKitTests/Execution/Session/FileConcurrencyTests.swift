@@ -10,7 +10,7 @@ import TransferKit
         }
     }
 
-    @Test(arguments: paths) func findsBestNumber(path: SimulatedPath) {
+    @Test(arguments: paths) func findsBestNumberOfFiles(path: SimulatedPath) {
         let best = path.bestFixedRate
         let result = path.transfer(for: 60)
         #expect(result.rate(from: 0, to: 60) > best * 0.9)
@@ -19,7 +19,7 @@ import TransferKit
         #expect(result.rate(from: 20, to: 60) > best * 0.94)
     }
 
-    @Test(arguments: [0.0, 0.05, 0.2], [2, 5, 10, 30]) func staysBelowRefusedNumber(roundTrip: Double, maximum: Int) {
+    @Test(arguments: [0.0, 0.05, 0.2], [2, 5, 10, 30]) func staysBelowNumberAtWhichServerRefusesFiles(roundTrip: Double, maximum: Int) {
         let path = SimulatedPath(roundTrip: roundTrip, workers: 64, service: 0.1, maximumInFlight: maximum)
         let result = path.transfer(for: 100)
         // With the best fixed number, the server refuses many files, but always processes as many files as it can.
@@ -35,7 +35,7 @@ import TransferKit
         #expect(result.limit < max(capacity * 3, 16))
     }
 
-    @Test func halvesAfterManyFailures() {
+    @Test func halvesLimitAfterManyFailures() {
         var concurrency = FileConcurrency(initial: 16, maximum: 64)
         for number in 0..<16 {
             concurrency.fileEnded(
@@ -45,7 +45,7 @@ import TransferKit
     }
 
     /// All files in flight fail when a connection breaks. Some of them end after the limit was halved.
-    @Test func oneBreakHalvesOnce() {
+    @Test func brokenConnectionHalvesLimitOnce() {
         var concurrency = FileConcurrency(initial: 64, maximum: 64)
         for number in 0..<94 {
             concurrency.fileEnded(number < 30 ? .completed : .failed, began: .zero, now: .milliseconds(100 + number), reachesLimit: true)
@@ -65,7 +65,7 @@ import TransferKit
     }
 
     /// An error that concerns only one file, such as a locked upload, does not indicate an overloaded server.
-    @Test func onlyOverloadIsRefusal() {
+    @Test func onlyOverloadCountsAsRefusal() {
         #expect(FileConcurrency.Outcome(TransferError(.transient, .serverUnavailable, "")) == .refused)
         #expect(FileConcurrency.Outcome(TransferError(.transient, .serverError, "", retryAfter: .seconds(1))) == .refused)
         #expect(FileConcurrency.Outcome(TransferError(.transient, .serverError, "")) == nil)
@@ -73,7 +73,7 @@ import TransferKit
         #expect(FileConcurrency.Outcome(TransferError(.permanent, .rejected, "")) == nil)
     }
 
-    @Test func keepsNumberOfTransportWithoutMaximum() {
+    @Test func keepsInitialLimitOfTransportWithoutMaximum() {
         var concurrency = FileConcurrency(initial: 6, maximum: 6)
         for number in 0..<1_000 {
             concurrency.fileEnded(.completed, began: .milliseconds(number), now: .milliseconds(number + 6), reachesLimit: true)
@@ -81,7 +81,7 @@ import TransferKit
         }
     }
 
-    @Test func ignoresTimesWithTooFewFiles() {
+    @Test func keepsLimitWhileTooFewFilesAreInFlight() {
         var concurrency = FileConcurrency(initial: 6, maximum: 64)
         for number in 0..<1_000 {
             concurrency.fileEnded(

@@ -1,7 +1,7 @@
 import Testing
 import TransferKit
 
-/// A feed of a session's files, to which the expansion of a folder adds files while the feed reads them.
+/// Feeds that read a session's files while the expansion of a folder adds more files.
 @Suite struct FileFeedTests {
     /// A page without files, after which the session has no more files.
     private let lastPage = FilePage(end: 3, isLast: true)

@@ -118,7 +118,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func longWaitOfFileLetsOtherFilesPassAndEndsRun() async throws {
+    @Test func longWaitOfFileDoesNotDelayOtherFilesAndEndsRun() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 1))
         fixture.memory.failNext(with: busy, for: "1")
         let outcome = try await fixture.run()
@@ -244,8 +244,8 @@ private final class InstantTransport: Transport {
     func shutdown() async {}
 }
 
-/// A transport that reports a record of each file on the server. At each attempt, it reads how many files are completed according to the
-/// store.
+/// A transport that reports that the server keeps a record of each file. Each attempt then reads the number of completed files from the
+/// database.
 private final class RecordedTransport: Transport {
     let id: TransportID = "memory"
     let store = Locked<QueueStore?>(nil)

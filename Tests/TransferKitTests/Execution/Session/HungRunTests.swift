@@ -18,7 +18,7 @@ import TransportTesting
         private let waiting = Locked<[CheckedContinuation<Void, Never>]>([])
         private let begun = AsyncStream<Void>.makeStream()
         private let hangsInShutdown: Bool
-        /// The bytes that each hanging attempt reports before it hangs.
+        /// The numbers of bytes that each hanging attempt reports before it hangs.
         private let progress: (sent: Int64, confirmed: Int64)
         /// The error that each hanging attempt throws after ``release()``; nil if the attempts succeed.
         private let failure: TransferError?
@@ -98,7 +98,7 @@ import TransportTesting
         #expect(try await other.value.state == .completed)
         #expect(try await hung.status.why == .lastRunNotEnded)
         try await hung.run()
-        #expect(try await hung.status.why == .lastRunNotEnded, "even a user's call can't start it")
+        #expect(try await hung.status.why == .lastRunNotEnded, "even a user's call can't start the session")
 
         transport.release()
         #expect(try await hung.value.state == .completed)
@@ -130,8 +130,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A withdrawal removes a session from this queue, so that another queue can continue it. Before the run has ended, both queues could
-    /// send the same file.
+    /// A withdrawal removes a session from this queue, so that another queue can continue the session. If the queue withdrew
+    /// the session before the session's run had ended, both queues could send the same file.
     @Test func sessionIsNotWithdrawnBeforeItsRunHasEnded() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }
@@ -215,7 +215,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A share or a transport that hangs can't keep a session from failing at its deadline.
+    /// A transport that hangs can't keep a session from failing at the session's deadline.
     @Test func hungSessionFailsAtDeadline() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }
@@ -308,7 +308,7 @@ import TransportTesting
         gate.open(1)
     }
 
-    /// The disk of one folder does not respond. Another file fails, and the session with it.
+    /// The disk of one folder does not respond. Another file fails, and so does the session.
     @Test func failedSessionDoesNotWaitForHungFolder() async throws {
         let fixture = try QueueFixture()
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
@@ -330,7 +330,7 @@ import TransportTesting
         await #expect(throws: TransferError.self) { try await session.value }
         #expect(try await session.status.error?.message == "No.")
         #expect(try await other.value.state == .completed, "the slot is free")
-        #expect(await queue.hasUnendedRun(of: session.id), "a fleet's member must keep the session")
+        #expect(await queue.hasUnendedRun(of: session.id), "a member of a fleet must keep the session")
         try await session.retry()
         #expect(try await session.status.why == .lastRunNotEnded)
         gate.open(2)
@@ -341,8 +341,8 @@ import TransportTesting
 
     private struct Rejection: Error {}
 
-    /// The progress of one file can't be recorded while the attempt for another file hangs.
-    @Test func runThatCannotRecordProgressDoesNotWaitForHungFile() async throws {
+    /// The queue can't store the progress of one file while the attempt for another file hangs.
+    @Test func runThatCannotStoreProgressDoesNotWaitForHungFile() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }
         let rejects = Locked(true)

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// A path to a server that handles small files, simulated with a separate clock.
+/// A network path to a server that receives small files, simulated in virtual time.
 struct SimulatedPath: Sendable {
     /// The round-trip time, in seconds.
     var roundTrip: Double
@@ -14,7 +14,8 @@ struct SimulatedPath: Sendable {
     var refusals = 0.0
     /// While more files than this number are in flight, the server refuses some of them, so that it accepts about this number.
     var maximumInFlight = Int.max
-    /// With more files than this, the server needs more time for each file, and handles fewer files per second.
+    /// While the server handles more files than this number at the same time, each file takes longer, and the server completes fewer files per
+    /// second.
     var overload = Int.max
 
     struct Result {
@@ -38,7 +39,7 @@ struct SimulatedPath: Sendable {
 
     /// Transfers files for a number of seconds.
     ///
-    /// - Parameter fixed: The number of files in flight; nil to adapt it.
+    /// - Parameter fixed: The number of files in flight; nil to adapt the number.
     func transfer(for seconds: Double, fixed: Int? = nil, seed: UInt64 = 3) -> Result {
         var simulation = Simulation(path: self, fixed: fixed, random: SplitMix64(seed: seed))
         simulation.run(for: seconds)
@@ -133,14 +134,14 @@ private struct Simulation {
 
     private mutating func schedule(_ event: Event, after delay: Double, began: Double) {
         number += 1
-        let entry = (time: now + delay, number: number, event: event, began: began)
+        let scheduled = (time: now + delay, number: number, event: event, began: began)
         // Sorted in descending order, so the next event is the last.
         var (low, high) = (0, events.count)
         while low < high {
             let middle = (low + high) / 2
-            if (events[middle].time, events[middle].number) > (entry.time, entry.number) { low = middle + 1 } else { high = middle }
+            if (events[middle].time, events[middle].number) > (scheduled.time, scheduled.number) { low = middle + 1 } else { high = middle }
         }
-        events.insert(entry, at: low)
+        events.insert(scheduled, at: low)
     }
 
     private mutating func takeNext() -> (time: Double, number: Int, event: Event, began: Double)? { events.popLast() }

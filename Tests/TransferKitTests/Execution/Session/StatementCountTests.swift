@@ -6,10 +6,10 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The cost of small files in the store.
+/// The number of database statements for small files.
 @Suite struct StatementCountTests {
     /// Files that complete at about the same time share a commit, and most statements are needed once for each commit, not for each file.
-    @Test func storesFewStatementsForEachSmallFile() async throws {
+    @Test func executesFewStatementsForEachSmallFile() async throws {
         let fixture = try QueueFixture()
         let counts = Locked((statements: 0, commits: 0))
         let queue = try await fixture.open(storeObserver: { step in

@@ -12,7 +12,7 @@ import TransportTesting
 @Suite struct AdoptionTests {
     private struct Refusal: Error {}
 
-    /// Two storage folders with a common transport, and the progress that the first queue reported.
+    /// The storage folders of queues that share a transport, and the progress that these queues reported.
     private struct Fixture {
         let folder: TemporaryFolder
         let memory = MemoryTransport(chunkSize: 1_000)
@@ -54,7 +54,7 @@ import TransportTesting
             return draft
         }
 
-        /// Executes a statement in the store of a queue that is not open.
+        /// Executes a statement in the database of a queue that is not open.
         func change(_ name: String, _ sql: String) throws {
             let database = try DatabaseQueue(path: folder.path.appending(name).appending("queue.sqlite").string)
             try database.write { try $0.execute(sql: sql) }
@@ -109,7 +109,7 @@ import TransportTesting
         await second.shutdown()
     }
 
-    @Test func `a queue does not record progress that its observer rejects`() async throws {
+    @Test func `a queue does not store progress that its observer rejects`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.draft()
         let queue = try await fixture.open("first")
@@ -131,7 +131,7 @@ import TransportTesting
     @Test func `a large session is adopted in several transactions, with its progress`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.largeDraft()
-        // The rows of files that one transaction adds or changes.
+        // The number of rows of files that one transaction adds or changes.
         let rows = Locked((current: 0, largest: 0))
         let queue = try await fixture.open("first", rowsPerSweep: 20) { step in
             guard case .after(let statement) = step else { return }
@@ -157,7 +157,7 @@ import TransportTesting
     }
 
     /// The process ended while the queue added the session.
-    @Test func `a session that was adopted only in part never runs, and can be adopted again`() async throws {
+    @Test func `a session that was only partly adopted never runs, and can be adopted again`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.largeDraft()
         try await fixture.open("first").shutdown()
@@ -182,7 +182,7 @@ import TransportTesting
         await second.shutdown()
     }
 
-    /// A fleet decides whether a session runs again after its end. So a request to run it now must not restart it here.
+    /// A fleet decides whether a session runs again after its end. So `runIfUnfinished` must not run an ended session again.
     @Test func `a request to run an adopted session ends its delay, but does not run it again after its end`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.draft()
@@ -201,7 +201,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func `a session is adopted only once, and again after its withdrawal`() async throws {
+    @Test func `a session is adopted only once, but can be adopted again after its withdrawal`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.draft()
         let queue = try await fixture.open("first")

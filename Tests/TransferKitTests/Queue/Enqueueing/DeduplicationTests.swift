@@ -7,11 +7,11 @@ import TransportTesting
 
 /// Requests with the deduplication key of an existing session, which may be completed.
 @Suite struct DeduplicationTests {
-    private func keyed(_ request: SessionRequest, countsCompleted: Bool = true) -> SessionRequest {
+    private func keyed(_ request: SessionRequest, includesCompleted: Bool = true) -> SessionRequest {
         var request = request
         request.id = SessionID()
         request.deduplicationKey = "key"
-        request.deduplicatesCompleted = countsCompleted
+        request.deduplicatesCompleted = includesCompleted
         return request
     }
 
@@ -26,7 +26,7 @@ import TransportTesting
         try FileManager.default.removeItem(atPath: fixture.folder.path.appending("1").string)
         queue = try await fixture.open()
         #expect(try await queue.enqueue(keyed(request)).id == session.id)
-        let error = await #expect(throws: QueueError.self) { try await queue.enqueue(keyed(request, countsCompleted: false)) }
+        let error = await #expect(throws: QueueError.self) { try await queue.enqueue(keyed(request, includesCompleted: false)) }
         #expect(error?.code == .unreadableItems)
         #expect(await queue.status().sessions == 1)
         try await queue.remove(session.id)
@@ -44,7 +44,7 @@ import TransportTesting
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(try await queue.enqueue(keyed(request)).id == session.id)
-        let error = await #expect(throws: QueueError.self) { try await queue.enqueue(keyed(request, countsCompleted: false)) }
+        let error = await #expect(throws: QueueError.self) { try await queue.enqueue(keyed(request, includesCompleted: false)) }
         #expect(error?.code == .fileExists)
         await queue.shutdown()
     }

@@ -52,7 +52,7 @@ import TransportTesting
         try await queue.update(id, SessionUpdate(tags: ["new"], account: "b", name: "changed", notBefore: .set(.distantFuture)))
         try await queue.addItems([TransferItem(fixture.folder.file("2", size: 10))], to: .id(id))
         try await queue.update(id, SessionUpdate(notBefore: .remove))
-        #expect(try await queue.sessions(in: .tag("new")).isEmpty, "a draft belongs to no tag")
+        #expect(try await queue.sessions(in: .tag("new")).isEmpty, "the group of a tag contains no drafts")
         await queue.shutdown()
 
         queue = try await fixture.open()
@@ -66,7 +66,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func goesToRequestedPosition() async throws {
+    @Test func enqueuesDraftAtRequestedIndex() async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await queue.enqueue([fixture.upload("a"), fixture.upload("b")]).map(\.id)
         let drafts = try await queue.saveDrafts((1...5).map { try fixture.upload("\($0)") })
@@ -87,7 +87,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func rejectsOperationsOfTheOrder() async throws {
+    @Test func rejectsOperationsThatRequireEnqueuedSession() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(fixture.upload("1"))
         let draft = try await queue.save(draft: fixture.upload("2"))

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Operations on groups of sessions, most of which are too large for one transaction.
+/// Operations on groups of sessions. Most of these groups are too large for one transaction.
 @Suite struct GroupTests {
     private let count = 10_003
 
@@ -55,7 +55,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A removal of a session on which very many others depend.
+    /// A way to remove a session on which very many others depend.
     enum Removal: CaseIterable {
         case one, atIndex, group, withdrawal
     }
@@ -97,7 +97,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A process was killed after the quarantine of a session, before all dependents were held. The next opening holds the rest.
+    /// A process was killed after the quarantine of a session, before all dependents were held. The next opening holds the remaining
+    /// dependents.
     @Test func holdsManyDependentsOfMissingSessionInBatches() async throws {
         let fixture = try QueueFixture()
         let (_, dependents) = try await fixture.storeSessions(dependents: 25_000, isMissing: true)
@@ -117,8 +118,8 @@ import TransportTesting
         guard case .after(let statement) = step else { return }
         rows.withLock {
             if statement.hasPrefix("COMMIT") { $0.current = 0 }
-            let counted = ["INSERT INTO schedule", "DELETE FROM session ", "INSERT INTO setting"]
-            guard counted.contains(where: statement.hasPrefix) else { return }
+            let prefixes = ["INSERT INTO schedule", "DELETE FROM session ", "INSERT INTO setting"]
+            guard prefixes.contains(where: statement.hasPrefix) else { return }
             $0.current += 1
             $0.largest = max($0.largest, $0.current)
         }

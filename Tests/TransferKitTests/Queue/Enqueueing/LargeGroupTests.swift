@@ -11,11 +11,11 @@ import TransportTesting
 @Suite struct LargeGroupTests {
     private static let count = 20_000
 
-    /// The statements that a queue executes, without those of readers.
+    /// The statements that a queue executes, excluding the statements of readers.
     private struct Work: Equatable {
         var statements = 0
         var commits = 0
-        /// The written rows with the scheduling data of sessions.
+        /// The number of written rows with scheduling data of sessions.
         var rows = 0
         /// The maximum of ``rows`` in one transaction.
         var largest = 0
@@ -67,9 +67,9 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue opens with very many sessions for which the app called `runNext` in an earlier process. It executes as many statements as
-    /// with few sessions.
-    @Test func openingWithMarkedSessionsExecutesFewStatements() async throws {
+    /// A queue opens with very many sessions for which the app called `runNext` in an earlier process. The opening executes hardly more
+    /// statements than with few sessions.
+    @Test func openingWithPrioritizedSessionsExecutesFewStatements() async throws {
         var statements: [Int] = []
         for count in [10, Self.count] {
             let fixture = try LargeGroupTests()
@@ -86,7 +86,8 @@ import TransportTesting
         #expect(statements[1] <= statements[0] + 20, "\(statements)")
     }
 
-    /// All sessions get a start priority, one after another, and lose it again. Each change moves few keys of the scheduler's indexes.
+    /// Every eighth session gets a start priority and loses it again, one session after another; then all sessions do so together. Each
+    /// change moves few keys of the scheduler's indexes.
     @Test(arguments: [QueueOrdering.inOrder, .strict]) func changesMoveFewKeys(_ ordering: QueueOrdering) throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: ordering))
         _ = try scheduler.perform(.saveAccount(.memory("a")))
@@ -96,16 +97,16 @@ import TransportTesting
             drafts.removeFirst(10_000)
         }
         for operation in [SessionOperation.runNext, .hold, .release] {
-            // From the last session to the first, each session goes before all others.
+            // Begins with the last session, so that each session gets a position before all others.
             for key in (1...SessionKey(Self.count)).reversed() where key % 8 == 0 {
                 guard let id = scheduler.view(key)?.id else { continue }
                 _ = try scheduler.perform(.perform(operation, .one(.id(id))))
             }
-            #expect(scheduler.sessionIndex.largestPart <= 1_024, "\(operation)")
+            #expect(scheduler.sessionIndex.largestBlock <= 1_024, "\(operation)")
         }
         for operation in [SessionOperation.runNext, .hold] {
             _ = try scheduler.perform(.perform(operation, .group(.all)))
-            #expect(scheduler.sessionIndex.largestPart <= 1_024, "\(operation)")
+            #expect(scheduler.sessionIndex.largestBlock <= 1_024, "\(operation)")
         }
     }
 }
@@ -121,7 +122,7 @@ extension LargeGroupTests {
 
     private var path: FilePath { fixture.folder.path.appending("store") }
 
-    /// Creates a store with sessions whose files have all failed, or have all completed.
+    /// Creates a database with sessions whose files have all failed, or have all completed.
     private func prepareSessions(_ state: SessionState, filesAre fileState: ItemState) async throws {
         let file = try fixture.folder.file("f", size: 1)
         let store = try await QueueStore.open(.folder(path), clock: .system)
@@ -214,14 +215,14 @@ extension LargeGroupTests {
     }
 }
 
-/// Counts the rows that each transaction of a store changes.
+/// Counts the rows that each transaction of a database changes.
 final class RowChangeCounter: TransactionObserver, Sendable {
     private let state = Locked((before: 0, maximum: 0))
 
     /// The largest number of changed rows in one transaction.
     var maximum: Int { state.withLock { $0.maximum } }
 
-    /// Begins to observe a store.
+    /// Begins to observe the database of a ``QueueStore``.
     func observe(_ store: QueueStore) async throws {
         let before = try await store.pool.write { $0.totalChangesCount }
         state.withLock { $0.before = before }

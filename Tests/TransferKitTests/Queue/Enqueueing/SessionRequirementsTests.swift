@@ -63,8 +63,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A request for an existing session is accepted, even if its account can no longer perform the session. New sessions in the same call
-    /// are still rejected.
+    /// A request for an existing session is accepted, even if no endpoint of the account can perform the session any more. New sessions in the
+    /// same call are still rejected.
     @Test func acceptsExistingSession() async throws {
         let queue = try await open("able")
         func request(_ key: String) throws -> SessionRequest {
@@ -135,7 +135,7 @@ private struct PickyTransport: SessionValidating {
             throw TransferError(.permanent, .invalidEndpoint, "A file can't be sent to an ftp URL; leave the URL out.")
         }
         guard options.verification != .checksum else {
-            throw TransferError(.unsupported, .unsupported, "There are no checksums; ask for another verification.")
+            throw TransferError(.unsupported, .unsupported, "The server has no checksums; use another verification.")
         }
         guard options.metadata["color"] != nil else { return }
         let host = try endpoint.validate().host() ?? ""

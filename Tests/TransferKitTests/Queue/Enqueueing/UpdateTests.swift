@@ -14,7 +14,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// The changes survive a restart, and the session runs at its new account.
+    /// The changes survive a restart, and the session runs on the new account.
     @Test func changesAccountAndNameBeforeFirstByte() async throws {
         var queue = try await fixture.openWithAccounts()
         let events = queue.events
@@ -36,7 +36,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session whose account was blocked before the first byte runs at another account.
+    /// A session whose account was blocked before the first byte runs on another account.
     @Test func changesAccountOfBlockedSession() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.credentials, .credentialsRejected, "No."))
@@ -55,7 +55,7 @@ import TransportTesting
     }
 
     /// The old account's retry delay does not apply to the new account.
-    @Test func doesNotDelayAtNewAccount() async throws {
+    @Test func oldRetryDelayDoesNotApplyToNewAccount() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.refuse(host: "a")
         let session = try await queue.enqueue(fixture.upload("1", options: SessionOptions(retry: RetryPolicy(base: .seconds(60)))))
@@ -101,7 +101,7 @@ import TransportTesting
     }
 
     @Test func changesOptions() async throws {
-        let transport = NotingTransport(memory: fixture.memory, seen: Locked([]))
+        let transport = AttemptRecordingTransport(memory: fixture.memory, attempts: Locked([]))
         let queue = try await fixture.open(transports: [transport])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         let options = SessionOptions(metadata: ["old": "1"], chunkSize: 5_000, segmentsPerFile: 2)
@@ -125,10 +125,11 @@ import TransportTesting
             Issue.record("The session reports no items.")
             break
         }
-        let seen = try #require(transport.seen.withLock { $0.first?.options })
-        #expect(seen.metadata == ["new": "2"] && seen.headers == ["X-Day": "1"] && seen.settings == ["s": "capability-4711"])
-        #expect(seen.creationURL == "https://example.com/4711")
-        #expect(seen.overwrite == .rename && seen.creation == .separate && seen.chunkSize == 7_000 && seen.segmentsPerFile == 2)
+        let recorded = try #require(transport.attempts.withLock { $0.first?.options })
+        #expect(recorded.metadata == ["new": "2"] && recorded.headers == ["X-Day": "1"] && recorded.settings == ["s": "capability-4711"])
+        #expect(recorded.creationURL == "https://example.com/4711")
+        #expect(recorded.overwrite == .rename && recorded.creation == .separate)
+        #expect(recorded.chunkSize == 7_000 && recorded.segmentsPerFile == 2)
         await queue.shutdown()
     }
 

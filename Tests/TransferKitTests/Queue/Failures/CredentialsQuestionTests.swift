@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The queue's requests for credentials: how often it asks the delegate, and how soon it retries afterwards.
+/// The queue's requests for credentials: how often the queue calls the delegate, and how soon it retries afterwards.
 @Suite struct CredentialsQuestionTests {
     private let fixture: QueueFixture
 
@@ -14,42 +14,42 @@ import TransportTesting
     }
 
     /// A delegate that counts the requests for credentials, and always returns the same value.
-    private actor Answers: TransferQueueDelegate {
+    private actor FixedDelegate: TransferQueueDelegate {
         private(set) var count = 0
-        private let answer: CredentialsAnswer
+        private let decision: CredentialsDecision
 
-        init(_ answer: CredentialsAnswer) {
-            self.answer = answer
+        init(_ decision: CredentialsDecision) {
+            self.decision = decision
         }
 
         func queue(_ queue: TransferQueue, didReceive event: QueueEvent) {}
 
-        func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) -> CredentialsAnswer {
+        func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) -> CredentialsDecision {
             count += 1
-            return answer
+            return decision
         }
     }
 
     /// If the server keeps rejecting the delegate's credentials, the delay before the next request doubles each time.
     @Test func delaysUseOfRejectedCredentials() async throws {
-        let delegate = Answers(.retry)
+        let delegate = FixedDelegate(.retry)
         let queue = try await fixture.open(delegate: delegate)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
-        for (questions, delay) in [(2, Duration.seconds(1)), (3, .seconds(2)), (4, .seconds(4))] {
+        for (calls, delay) in [(2, Duration.seconds(1)), (3, .seconds(2)), (4, .seconds(4))] {
             await fixture.clock.waitForSleep(of: delay)
-            #expect(await delegate.count == questions)
-            #expect(fixture.memory.attempts.count == questions)
+            #expect(await delegate.count == calls)
+            #expect(fixture.memory.attempts.count == calls)
             #expect(await queue.account("a")?.blockingError != nil)
             fixture.clock.advance(by: delay)
         }
         await queue.shutdown()
     }
 
-    /// A new process finds the account blocked, and asks its own delegate once.
-    @Test func nextProcessAsksForCredentialsOnce() async throws {
-        var delegate = Answers(.later)
+    /// A new process finds the account blocked, and calls its own delegate once.
+    @Test func nextProcessRequestsCredentialsOnce() async throws {
+        var delegate = FixedDelegate(.later)
         var queue = try await fixture.open(delegate: delegate)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         try await queue.enqueue(try fixture.upload("1"))
@@ -60,7 +60,7 @@ import TransportTesting
         await queue.shutdown()
         #expect(await delegate.count == 1)
 
-        delegate = Answers(.later)
+        delegate = FixedDelegate(.later)
         queue = try await fixture.open(delegate: delegate)
         try await queue.start()
         try await queue.stopAndWait()
@@ -71,7 +71,7 @@ import TransportTesting
     }
 
     /// A token server that is down must not block the account.
-    @Test func errorOfAppKeepsItsClass() async throws {
+    @Test func errorOfAppKeepsFailureClass() async throws {
         let unavailable = TransferError(.transient, .serverUnavailable, "The token server is down.")
         let provider = ReferencedCredentials { _ in throw unavailable }
         await #expect(throws: unavailable) { try await provider.secret(for: .bearer(.app("studio"))) }
@@ -91,7 +91,8 @@ import TransportTesting
         #expect(try JSONDecoder().decode(CredentialReference.self, from: stored) == .password(.app("studio")))
     }
 
-    /// A secret in memory is used, but not stored. The next process finds the account without the secret, and asks for it.
+    /// A secret in memory is used, but not stored. The next process finds the account without the secret, and reports that the app must
+    /// save the account again.
     @Test func secretInMemoryIsNeverStored() async throws {
         var endpoint = fixture.memory.endpoint(host: "a")
         endpoint.credentials = [.password(.value(Secret("good")))]
@@ -109,10 +110,10 @@ import TransportTesting
         let store = fixture.folder.path.appending("store")
         let names = try FileManager.default.subpathsOfDirectory(atPath: store.string)
         let files = names.compactMap { FileManager.default.contents(atPath: store.pushing(FilePath($0)).string) }
-        #expect(files.contains { $0.range(of: Data(secret.id.uuidString.utf8)) != nil }, "the store contains the ID")
+        #expect(files.contains { $0.range(of: Data(secret.id.uuidString.utf8)) != nil }, "the storage folder contains the ID")
         #expect(!files.contains { $0.range(of: Data("good".utf8)) != nil }, "no file contains the secret")
 
-        // This account is like one that an ended process saved: it has only the ID of the secret.
+        // An earlier process could have saved this account, which has only the ID of a secret.
         endpoint.credentials = [
             try JSONDecoder().decode(
                 CredentialReference.self,
@@ -128,7 +129,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The memory of a process does not keep secrets that no account needs.
+    /// A process does not keep secrets in memory that no account needs.
     @Test func forgetsSecretsInMemory() throws {
         func encoded() throws -> Data { try JSONEncoder().encode([CredentialReference.Source.value(Secret("good"))]) }
         let decoded = try JSONDecoder().decode([CredentialReference.Source].self, from: encoded())

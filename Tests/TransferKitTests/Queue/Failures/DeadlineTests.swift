@@ -80,7 +80,7 @@ import TransportTesting
             }
         }
 
-        /// The failure of the attempt.
+        /// The error of the attempt; nil if the attempt does not fail.
         var failure: TransferError? {
             switch self {
             case .retry: TransferError(.transient, .serverError, "Busy.")
@@ -199,7 +199,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The uptime determines how much time has passed, so setting the clock forward does not shorten it.
+    /// The queue measures time by the uptime, so setting the clock forward does not shorten the time until the deadline.
     @Test func clockSetForwardDoesNotShortenTime() async throws {
         let (queue, session, gate) = try await beginFile()
         fixture.clock.advance(by: deadline / 4)

@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The disk floor, which is a minimum of free space: No session starts while the disk of the store has less.
+/// The disk floor: no session starts while the disk of the storage folder has less free space than this minimum.
 @Suite struct DiskFloorTests {
     @Test func startsNoSessionBelowFloorButContinuesRuns() throws {
         var queue = try SchedulerFixture(limit: 2)

@@ -87,7 +87,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func editOfAccountAppliesToNextAttempt() async throws {
+    @Test func editedAccountAppliesToNextAttempt() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: broken, for: "1")
         let session = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1)))
@@ -162,7 +162,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The machine was suspended for an hour, so the server could not respond during that time.
+    /// While the machine was suspended for an hour, no bytes could move. This does not count as a stall.
     @Test func suspensionDoesNotCountAsStall() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)
@@ -202,7 +202,7 @@ import TransportTesting
 
     @Test func limitsRestartsAfterLostUploads() async throws {
         let queue = try await fixture.openWithAccounts()
-        let gone = TransferError(.resumeLost, .uploadGone, "It is gone.")
+        let gone = TransferError(.resumeLost, .uploadGone, "The upload is gone.")
         memory.failNext(2, with: gone)
         let session = try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()

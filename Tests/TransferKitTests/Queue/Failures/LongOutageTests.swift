@@ -17,7 +17,7 @@ import TransportTesting
     private var now: Duration { fixture.clock.engineClock.now() }
 
     /// Advances the clock from one due time to the next, until `end` or until nothing is due.
-    private func pass(until end: Duration, _ queue: TransferQueue) async {
+    private func advance(until end: Duration, _ queue: TransferQueue) async {
         while now < end {
             await queue.waitUntilIdle(scheduled: false)
             guard let due = await queue.status().nextDue else { return }
@@ -27,7 +27,7 @@ import TransportTesting
         await queue.waitUntilIdle(scheduled: false)
     }
 
-    /// The errors of attempts during an outage. Either no process listens (nil), a proxy responds for a stopped server, a server accepts
+    /// The errors of attempts during an outage. Either no process is listening (nil), a proxy responds for a stopped server, a server accepts
     /// connections but never responds, or a forwarder closes connections during the handshake. If a forwarder closes them after an HTTP
     /// request, the error has the code of a proxy's response.
     static let outages: [TransferError?] = [
@@ -45,10 +45,10 @@ import TransportTesting
 
     @Test(arguments: outages) func outageOfTenHoursFailsNoSession(_ error: TransferError?) async throws {
         let queue = try await open(sessions: 3, failing: error)
-        await pass(until: .seconds(36_000), queue)
+        await advance(until: .seconds(36_000), queue)
         #expect(try await queue.sessions().map(\.state) == [.waiting, .waiting, .waiting])
         fixture.memory.accept(host: "a")
-        await pass(until: now + .seconds(15), queue)
+        await advance(until: now + .seconds(15), queue)
         #expect(try await queue.sessions().map(\.state) == [.completed, .completed, .completed])
         await queue.shutdown()
     }
@@ -56,19 +56,20 @@ import TransportTesting
     @Test(arguments: outages) func allSessionsStartWithinFifteenSecondsAfterOutage(_ error: TransferError?) async throws {
         let queue = try await open(sessions: 8, failing: error)
         try await queue.setMaxConcurrentSessions(3)
-        await pass(until: .seconds(1_800), queue)
+        await advance(until: .seconds(1_800), queue)
         fixture.memory.accept(host: "a")
         let attemptsBefore = fixture.memory.attempts.count
-        await pass(until: now + .seconds(15), queue)
+        await advance(until: now + .seconds(15), queue)
         #expect(try await queue.sessions().allSatisfy { $0.state == .completed })
         #expect(fixture.memory.attempts.count == attemptsBefore + 8)
         await queue.shutdown()
     }
 
-    /// The account has the address of a server that is down. After it is corrected, its only session starts without a delay.
-    @Test func correctedAccountNeedsNoWait() async throws {
+    /// The account has the address of a server that is down. After the address is corrected, the account's only session starts without a
+    /// delay.
+    @Test func sessionOfCorrectedAccountStartsWithoutDelay() async throws {
         let queue = try await open(sessions: 1)
-        await pass(until: .seconds(600), queue)
+        await advance(until: .seconds(600), queue)
         #expect(try await queue.sessions().map(\.state) == [.waiting])
         let before = now
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "other")]))
@@ -87,7 +88,7 @@ import TransportTesting
         try await queue.start()
         for number in 1...12 {
             try await queue.enqueue(try fixture.upload("\(number)", options: options))
-            await pass(until: .seconds(400 * number), queue)
+            await advance(until: .seconds(400 * number), queue)
         }
         let (states, why) = (try await queue.sessions().map(\.state), try await bad.status.why)
         #expect(
@@ -103,7 +104,7 @@ import TransportTesting
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")
         for name in ["bad", "1", "2"] { try await queue.enqueue(try fixture.upload(name, options: options)) }
         try await queue.start()
-        await pass(until: .seconds(36_000), queue)
+        await advance(until: .seconds(36_000), queue)
         let states = try await queue.sessions().map(\.state)
         #expect(states == [.waiting, .completed, .completed], "\(fixture.memory.attempts.count) attempts")
         await queue.shutdown()
@@ -113,7 +114,7 @@ import TransportTesting
     @Test func respectsDelayOfServerInOutage() async throws {
         let busy = TransferError(.transient, .serverUnavailable, "503", retryAfter: .seconds(120))
         let queue = try await open(sessions: 3, failing: busy)
-        await pass(until: .seconds(3_600), queue)
+        await advance(until: .seconds(3_600), queue)
         #expect(try await queue.sessions().map(\.state) == [.waiting, .waiting, .waiting])
         // For each of the three sessions: one attempt at the start, and one after each of the 30 delays of 120 s.
         #expect(fixture.memory.attempts.count <= 31 * 3)

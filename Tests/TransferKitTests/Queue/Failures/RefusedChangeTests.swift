@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions whose changes the store always rejects. The queue quarantines such a session, and all others continue.
+/// Sessions whose changes the database always rejects. The queue quarantines such a session, and all others continue.
 @Suite struct RefusedChangeTests {
     private let fixture: QueueFixture
     private let names = ["1", "2", "3", "4"]
@@ -15,10 +15,11 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// Adds a trigger to the store, through a separate connection. The trigger rejects certain changes.
-    private func refuse(_ what: String, _ name: String = "refusal") async throws {
+    /// Adds a trigger to the database, through a separate connection. The trigger rejects certain changes.
+    private func refuse(_ change: String, _ name: String = "refusal") async throws {
         let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
-        try await database.write { try $0.execute(sql: "CREATE TRIGGER \(name) BEFORE \(what) BEGIN SELECT raise(ABORT, 'bad row'); END") }
+        let trigger = "CREATE TRIGGER \(name) BEFORE \(change) BEGIN SELECT raise(ABORT, 'bad row'); END"
+        try await database.write { try $0.execute(sql: trigger) }
         try database.close()
     }
 
@@ -42,12 +43,12 @@ import TransportTesting
         "UPDATE ON session WHEN old.key = 2", "UPDATE ON file WHEN old.session = 2", "INSERT ON checkpoint WHEN new.session = 2",
         "UPDATE ON schedule WHEN old.session = 2",
     ])
-    func rejectedReportDoesNotAffectOtherSessions(_ what: String) async throws {
+    func rejectedReportDoesNotAffectOtherSessions(_ change: String) async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue, limit: 2)
         let events = queue.events
         // The quarantine itself updates the session's row, so the trigger must permit this update.
-        try await refuse(what.contains("ON session") ? what + " AND new.account <> 0" : what)
+        try await refuse(change.contains("ON session") ? change + " AND new.account <> 0" : change)
         try await queue.start()
         let reported: String? = await events.first { if case .quarantined(let text) = $0 { text } else { nil } }
         #expect(reported?.contains("bad row") == true)
@@ -56,9 +57,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// After it has quarantined 64 sessions, the queue reports a failure of the store, even if the store has accepted other changes in
-    /// between.
-    @Test func reportsStoreFailureIfAllSessionsAreRejected() async throws {
+    /// After it has quarantined 64 sessions, the queue reports a storage failure, even if other changes have succeeded in between.
+    @Test func reportsStorageFailureIfAllSessionsAreRejected() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try (1...70).map { try fixture.upload("\($0)") })
         let events = queue.events

@@ -6,15 +6,15 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A store that temporarily rejects all changes, as on a full disk.
+/// A database that temporarily rejects all changes, as on a full disk.
 @Suite struct StoreFailureTests {
     private let fixture: QueueFixture
-    private let session: SessionRequest
+    private let request: SessionRequest
     private let blocker = Locked<DatabaseQueue?>(nil)
 
     init() throws {
         fixture = try QueueFixture()
-        session = try fixture.upload("1")
+        request = try fixture.upload("1")
     }
 
     /// Takes the database's write lock through another connection, so all changes fail (true); or releases the lock (false).
@@ -36,7 +36,7 @@ import TransportTesting
 
     @Test func rejectsUnstorableCommandWithoutEffect() async throws {
         let queue = try await fixture.openWithAccounts()
-        let handle = try await queue.enqueue(session)
+        let handle = try await queue.enqueue(request)
         try await refuseChanges(true)
         #expect(try await #require(throws: QueueError.self) { try await queue.start() }.code == .storageUnavailable)
         #expect(await queue.status().mode == .stopped)
@@ -58,7 +58,7 @@ import TransportTesting
         }
         try database.close()
         let queue = try await fixture.openWithAccounts()
-        let handle = try await queue.enqueue(session)
+        let handle = try await queue.enqueue(request)
         try await queue.start()
         #expect(try await handle.value.state == .completed)
         await queue.shutdown()
@@ -66,10 +66,10 @@ import TransportTesting
         #expect(names.contains("clockSeen") && names.contains("clockSteady"))
     }
 
-    @Test func storesReportsOnceStoreRecovers() async throws {
+    @Test func storesReportsOnceDatabaseRecovers() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 10_000)
-        let handle = try await queue.enqueue(session)
+        let handle = try await queue.enqueue(request)
         let events = queue.events
         try await queue.start()
         try await gate.reached()
@@ -92,7 +92,7 @@ import TransportTesting
     @Test func interruptsWithdrawnSessionImmediately() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 4_000)
-        let handle = try await queue.enqueue(session)
+        let handle = try await queue.enqueue(request)
         try await queue.start()
         try await gate.reached()
         try await refuseChanges(true)
@@ -145,7 +145,7 @@ import TransportTesting
     }
 
     /// A transport that saves no checkpoints.
-    private final class InstantTransport: Transport {
+    private final class CheckpointlessTransport: Transport {
         let id: TransportID = "memory"
         let begun = Latch()
         let mayContinue = Latch()
@@ -161,10 +161,10 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// A run reports each completed file to the queue. A kill would lose all reports that wait for the store, and the next process would
-    /// send their files again. So the queue limits the number of such reports.
-    @Test func limitsReportsWaitingForStore() async throws {
-        let transport = InstantTransport()
+    /// A run reports each completed file to the queue. If the process were killed, all reports that wait for the database would be lost, and
+    /// the next process would send these files again. So the queue limits the number of such reports.
+    @Test func limitsReportsThatWaitForDatabase() async throws {
+        let transport = CheckpointlessTransport()
         let changes = Locked((current: 0, largest: 0))
         let queue = try await fixture.open(
             transports: [transport],
@@ -201,10 +201,10 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func performsDueRetryOnceStoreRecovers() async throws {
+    @Test func performsDueRetryOnceDatabaseRecovers() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30)))
-        let handle = try await queue.enqueue(session)
+        let handle = try await queue.enqueue(request)
         let events = queue.events
         try await queue.start()
         await queue.waitUntilIdle(scheduled: false)
@@ -222,7 +222,7 @@ import TransportTesting
     @Test func shutsDownDuringFailure() async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 4_000)
-        let handle = try await queue.enqueue(session)
+        let handle = try await queue.enqueue(request)
         try await queue.start()
         try await gate.reached()
         try await refuseChanges(true)

@@ -11,7 +11,8 @@ import TransferKit
     import Darwin
 #endif
 
-/// The checks of a storage folder. A queue opens a folder only if no other user can change it. It never follows links in the folder.
+/// The checks of a storage folder. A queue opens a folder only if no other user can change the folder. The queue never follows links in the
+/// folder.
 @Suite struct StorageFolderTests {
     private let fixture: QueueFixture
     private let store: FilePath
@@ -79,7 +80,7 @@ import TransferKit
         #expect(message.contains("spool"), "\(message)")
     }
 
-    /// The queue does not delete files outside the spool, even if the store contains malicious file names.
+    /// The queue does not delete files outside the spool, even if the database contains malicious names.
     @Test(arguments: ["../../victim", "/etc/passwd", "..", ".", "", "a/b"]) func keepsFilesOutsideSpool(name: String) async throws {
         let victim = try fixture.folder.file("victim", size: 10)
         let queue = try await fixture.open()

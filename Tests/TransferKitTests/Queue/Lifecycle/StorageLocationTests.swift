@@ -49,7 +49,7 @@ import TransportTesting
         while exists(folder) { await Task.yield() }
     }
 
-    /// Each opening looks for abandoned folders. It must not remove a folder that another queue creates at the same time.
+    /// Each queue that opens removes abandoned folders. It must not remove a folder that another queue is creating at the same time.
     @Test func eachQueueHasItsOwnStorageInMemory() async throws {
         let folders = try await withThrowingTaskGroup(of: FilePath.self) { group in
             for _ in 0..<20 {
@@ -69,13 +69,13 @@ import TransportTesting
 
     @Test(.oneProcessAtATime) func nextOpeningRemovesStorageInMemoryOfKilledProcess() async throws {
         let folder = try TemporaryFolder()
-        let record = folder.path.appending("record").string
-        await #expect(processExitsWith: .signal(SIGKILL)) { [record = record as String] in
+        let pathFile = folder.path.appending("record").string
+        await #expect(processExitsWith: .signal(SIGKILL)) { [pathFile = pathFile as String] in
             let (queue, _) = try await Self.open()
-            try Data(queue.store.folder.string.utf8).write(to: URL(fileURLWithPath: record))
+            try Data(queue.store.folder.string.utf8).write(to: URL(fileURLWithPath: pathFile))
             kill(getpid(), SIGKILL)
         }
-        let abandoned = FilePath(try String(contentsOfFile: record, encoding: .utf8))
+        let abandoned = FilePath(try String(contentsOfFile: pathFile, encoding: .utf8))
         let parent = abandoned.removingLastComponent()
         // A process that was killed before it created the lock file leaves an empty folder.
         let empty = parent.appending("transferkit-memory-\(UUID().uuidString)")
@@ -101,7 +101,7 @@ import TransportTesting
         #expect(DiskSpace.reserve(1 << 20, at: store) == 1 << 20)
     }
 
-    @Test func folderOfApplicationEndsWithItsName() throws {
+    @Test func folderOfApplicationContainsItsName() throws {
         let folder = try #require(Storage.application("com.example.uploader").folder)
         #expect(folder.isAbsolute && folder.components.contains("com.example.uploader"))
         #expect(Storage.application("com.example.uploader").folder == folder)

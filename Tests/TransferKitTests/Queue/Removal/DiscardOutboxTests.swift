@@ -6,8 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The task that processes the discard outbox: the stored list of unfinished uploads that the queue must remove from servers. The tests
-/// cover a failing store, wrong dates, and callers that wait for the task.
+/// The task that processes the outbox, the stored list of unfinished uploads that the queue must remove from servers. The tests cover a
+/// failing database, wrong dates, and callers that wait for the task.
 @Suite(.timeLimit(.minutes(5))) struct DiscardOutboxTests {
     private let fixture: QueueFixture
     private let transport: StubbornTransport
@@ -17,7 +17,7 @@ import TransportTesting
         transport = StubbornTransport(fixture.memory)
     }
 
-    /// Starts sessions at a host. Cancels them once each has a partial upload.
+    /// Starts sessions at a host, and cancels them once each session has a partial upload.
     private func cancel(_ names: [String], at host: String, in queue: TransferQueue) async throws {
         try await queue.setMaxConcurrentSessions(names.count)
         try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
@@ -29,8 +29,8 @@ import TransportTesting
         try await queue.apply(.cancel(discarding: true), to: .sessions(sessions))
     }
 
-    /// Changes the store while the queue has it open.
-    private func changeStore<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    /// Changes the database while the queue has it open.
+    private func changeDatabase<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         var configuration = Configuration()
         configuration.busyMode = .timeout(60)
         let path = fixture.folder.path.appending("store").appending("queue.sqlite").string
@@ -65,14 +65,14 @@ import TransportTesting
         let queue = try await fixture.open(transports: [transport])
         try await cancel(["1"], at: "a", in: queue)
         try await hung.wait()
-        let index = try await changeStore { db in
+        let index = try await changeDatabase { db in
             let sql = try String.fetchOne(db, sql: "SELECT sql FROM sqlite_master WHERE name = 'discard_due'")
             try db.execute(sql: "DROP INDEX discard_due")
             return sql
         }
         await queue.waitUntilIdle()
         let sql = try #require(index)
-        try await changeStore { try $0.execute(sql: sql) }
+        try await changeDatabase { try $0.execute(sql: sql) }
         transport.acceptRequests()
         await fixture.clock.waitForSleep(of: .seconds(10))
         fixture.clock.advance(by: .seconds(10))
@@ -120,12 +120,12 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The test drops an index that the queue needs to read the pauses of earlier processes. The queue must still pause a host that asks
-    /// it to back off.
-    @Test func pausesHostAlthoughStoredPausesCannotBeRead() async throws {
+    /// The test drops an index that the queue needs to read the back-off times that earlier processes stored. The queue must still back off
+    /// when a host requests it.
+    @Test func backsOffAlthoughStoredBackOffsCannotBeRead() async throws {
         var queue = try await fixture.open(transports: [transport])
         await queue.shutdown()
-        let index = try await changeStore { db in
+        let index = try await changeDatabase { db in
             let sql = try String.fetchOne(db, sql: "SELECT sql FROM sqlite_master WHERE name = 'discard_left_alone'")
             try db.execute(sql: "DROP INDEX discard_left_alone")
             return sql
@@ -137,7 +137,7 @@ import TransportTesting
         try await cancel(["1", "2", "3"], at: "a", in: queue)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
-        try await changeStore { try $0.execute(sql: sql) }
+        try await changeDatabase { try $0.execute(sql: sql) }
         try await cancel(["4"], at: "a", in: queue)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
@@ -146,14 +146,14 @@ import TransportTesting
     }
 
     /// A host with thousands of due removals asks the queue to back off. One statement then drops all expired removals, and another one
-    /// postpones the rest.
-    @Test func postponesRemovalsOfPausedHostTogether() async throws {
+    /// postpones the other removals.
+    @Test func postponesRemovalsAtBackedOffHostTogether() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await fixture.open(transports: [transport])
         try await cancel(["1"], at: "a", in: queue)
         await queue.waitUntilIdle()
         await queue.shutdown()
-        try await changeStore { db in
+        try await changeDatabase { db in
             try db.execute(
                 sql: """
                     WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 5000)
@@ -172,12 +172,12 @@ import TransportTesting
             })
         try await queue.start()
         await queue.waitUntilIdle()
-        #expect(transport.requestCount == 2, "one request of each process")
+        #expect(transport.requestCount == 2, "one request from each process")
         #expect(try await queue.statistics().removalsDue == 4_901)
         // The first statement stores the response to the only request.
         let changes = statements.withLock(\.self)
         #expect(changes.count == 3, "\(changes)")
-        #expect(changes.dropFirst().first?.hasPrefix("DELETE") == true, "expired removals are dropped before the rest is postponed")
+        #expect(changes.dropFirst().first?.hasPrefix("DELETE") == true, "expired removals are dropped before the others are postponed")
         await queue.shutdown()
     }
 }
@@ -187,8 +187,8 @@ extension DiscardOutboxTests {
     private static let year = 365.0 * 24 * 3_600
     private static let week = Duration.seconds(7 * 24 * 3_600)
 
-    /// A machine whose clock has no battery boots in 1970, and gets the correct date after a restart of the queue. Removals at the host,
-    /// which may be paused, expire only after another week.
+    /// A machine whose clock has no battery boots in 1970, and gets the correct date after a restart of the queue. The removals expire only
+    /// after another week, whether or not the host requested a delay.
     @Test(arguments: [nil, Duration.seconds(3_000)])
     func wrongDateOfEarlierProcessKeepsRemovals(retryAfter: Duration?) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: retryAfter))
@@ -228,13 +228,13 @@ extension DiscardOutboxTests {
     }
 
     /// An earlier process stored the removal while the date was far in the future.
-    @Test func correctsFarDeadline() async throws {
+    @Test func correctsDeadlineFarInFuture() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await fixture.open(transports: [transport])
         try await cancel(["1"], at: "a", in: queue)
         await queue.waitUntilIdle()
         await queue.shutdown()
-        try await changeStore { try $0.execute(sql: "UPDATE discard SET give_up_at = 9000000000000") }
+        try await changeDatabase { try $0.execute(sql: "UPDATE discard SET give_up_at = 9000000000000") }
 
         queue = try await fixture.open(transports: [transport])
         try await queue.start()
@@ -274,12 +274,12 @@ extension DiscardOutboxTests {
         try await hung.wait()
         fixture.clock.setDate(by: -14 * Self.year)
         transport.release()
-        await queue.waitUntilDiscarded()
+        await queue.waitUntilContentRemoved()
         // Advances the time repeatedly, because the queue may begin to sleep just after the time advanced. In total, the time advances by
         // less than 14 years.
         for _ in 0..<1_000 where fixture.memory.partialCount > 1 {
             fixture.clock.advance(by: .seconds(25 * 3_600))
-            await queue.waitUntilDiscarded()
+            await queue.waitUntilContentRemoved()
         }
         #expect(fixture.memory.partialCount == 1, "the transport did not remove the content at the host that hung")
         await queue.shutdown()

@@ -26,7 +26,7 @@ import TransportTesting
 
     /// Opens a queue with one cancelled session for each host. Each session has a partial upload.
     ///
-    /// - Parameter wait: Waits until the removal at the first host has begun.
+    /// - Parameter wait: A closure that waits until the removal at the first host has begun.
     private func openWithCancelledSessions(
         _ hosts: [String], waiting wait: (TransferQueue) async throws -> Void
     ) async throws -> TransferQueue {
@@ -40,7 +40,7 @@ import TransportTesting
             try await queue.start()
             try await gate.reached()
         }
-        // Cancel the first session alone, so that its removal begins before there are others. If all sessions were cancelled together,
+        // Cancels the first session alone, so that its removal begins before there are others. If all sessions were cancelled together,
         // their runs would end in an unpredictable order.
         try await sessions.removeFirst().cancel(discarding: true)
         try await wait(queue)
@@ -83,7 +83,7 @@ import TransportTesting
         while fixture.memory.partialCount > 1 { await Task.yield() }
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
-        await queue.waitUntilDiscarded()
+        await queue.waitUntilContentRemoved()
         await queue.shutdown()
     }
 
@@ -136,7 +136,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    @Test func backsOffAsLongAsHostAsks() async throws {
+    @Test func backsOffAsLongAsHostRequests() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await openWithCancelledSessions(at: "a", 40)
         await queue.waitUntilIdle()
@@ -156,7 +156,7 @@ extension DiscardTests {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await openWithCancelledSessions(["a", "b", "c"]) { queue in
             while transport.requestCount == 0 { await Task.yield() }
-            await queue.waitUntilDiscarded()
+            await queue.waitUntilContentRemoved()
         }
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 3 && fixture.memory.partialCount == 1)
@@ -171,8 +171,8 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// A host that always requests a delay can't postpone removals forever. After a week, its next response makes the queue give up all of
-    /// them.
+    /// A host that always requests a delay can't postpone removals forever. After a week, its next response makes the queue give up all
+    /// removals at this host.
     @Test func givesUpIfHostPostponesForWeek() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await openWithCancelledSessions(at: "a", 40)
@@ -208,14 +208,14 @@ extension DiscardTests {
     /// After a failure of the class `unsupported`, the queue gives up the removal, and logs a warning. If the code is
     /// `unsupported`, too, because the server does not support removals, the queue logs nothing.
     @Test(arguments: [(TransferError.Code.credentialsRejected, 3), (.unsupported, 0)])
-    func warnsAboutAbandonedUploads(code: TransferError.Code, warned: Int) async throws {
+    func warnsAboutAbandonedUploads(code: TransferError.Code, warningCount: Int) async throws {
         let warnings = Locked(0)
         transport.refuse(at: "a", TransferError(.unsupported, code, "No."))
         let queue = try await openWithCancelledSessions(at: "a", 3, logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
         await queue.waitUntilIdle()
         try await advanceUntilNoRemovalIsPending(queue)
         #expect(transport.requestCount == 3)
-        #expect(warnings.withLock { $0 } == warned)
+        #expect(warnings.withLock { $0 } == warningCount)
         await queue.shutdown()
     }
 
@@ -232,7 +232,7 @@ extension DiscardTests {
         for (requestCount, left) in [(140, 70), (210, 0)] {
             if left == 0 { transport.acceptRequests() }
             queue = try await fixture.open(transports: [transport])
-            await queue.waitUntilDiscarded()
+            await queue.waitUntilContentRemoved()
             try await queue.start()
             await queue.waitUntilIdle()
             #expect(transport.requestCount == requestCount)
@@ -254,7 +254,7 @@ extension DiscardTests {
         for (passed, requestCount, left) in [(2_990, 1, 3), (20, 4, 0)] {
             fixture.clock.advance(by: .seconds(passed))
             queue = try await fixture.open(transports: [transport])
-            await queue.waitUntilDiscarded()
+            await queue.waitUntilContentRemoved()
             try await queue.start()
             await queue.waitUntilIdle()
             #expect(transport.requestCount == requestCount)
@@ -289,7 +289,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// After a restart, the queue still uses a server's short delay, not its own longer one.
+    /// After a restart, the queue still uses a server's short delay, not the queue's own, longer delay.
     @Test func shortDelayOfServerStaysShort() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
         var queue = try await openWithCancelledSessions(at: "a", 1)
@@ -327,7 +327,7 @@ extension DiscardTests {
         try await queue.stopAndWait()
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
-        await queue.waitUntilDiscarded()
+        await queue.waitUntilContentRemoved()
         #expect(transport.requestCount == 1)
         #expect(fixture.memory.partialCount == 3)
         await queue.shutdown()

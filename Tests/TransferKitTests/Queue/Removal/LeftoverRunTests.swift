@@ -8,8 +8,8 @@ import TransportTesting
 
 /// Runs that continue after their session has been removed.
 @Suite struct LeftoverRunTests {
-    /// The run of a removed session frees its slot, even if the store rejects changes to the session's pending removals.
-    @Test func freesSlotEvenIfStoreRejectsEndOfRun() async throws {
+    /// The run of a removed session frees its slot, even if the database rejects changes to the session's pending removals.
+    @Test func freesSlotEvenIfDatabaseRejectsEndOfRun() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 4_000)

@@ -10,7 +10,7 @@ import TransportTesting
 /// The stored times of a session when the machine's clock jumps.
 @Suite struct SessionTimeTests {
     @Test(arguments: [[2_000, 1_000, 500], [1_000, 2_000, 500], [2_000, 500, 1_000], [1_000, 2_000, 3_000]] as [[Double]])
-    func recordedTimesNeverDecrease(_ dates: [Double]) async throws {
+    func storedTimesNeverDecrease(_ dates: [Double]) async throws {
         let folder = try TemporaryFolder()
         let memory = MemoryTransport(chunkSize: 1_000)
         let date = Locked(dates[0])

@@ -37,14 +37,14 @@ import TransportTesting
         try await queue.start()
         try await second.reached()
         fixture.clock.advance(by: .seconds(6))
-        var present = try await queue.status(of: id).statistics
-        #expect(present.secondsElapsed == 16 && present.averageRate == 500)
+        var current = try await queue.status(of: id).statistics
+        #expect(current.secondsElapsed == 16 && current.averageRate == 500)
         #expect(try await queue.statistics().averageRate == 500)
         second.open()
         await queue.waitUntilIdle()
         fixture.clock.advance(by: .seconds(50))
-        present = try await queue.status(of: id).statistics
-        #expect(present.secondsElapsed == 16 && present.averageRate == 625)
+        current = try await queue.status(of: id).statistics
+        #expect(current.secondsElapsed == 16 && current.averageRate == 625)
         let all = try await queue.statistics()
         #expect(all.secondsElapsed == 16 && all.averageRate == 625 && all.rate == nil && all.secondsRemaining == nil)
         // The bytes that a removed session sent still count.
@@ -55,7 +55,7 @@ import TransportTesting
     }
 
     /// The queue stores the times of attempts, so the times of earlier runs also count.
-    @Test func measuresPartsOfTransfer() async throws {
+    @Test func measuresPhasesOfTransfer() async throws {
         let transport = TimedTransport(clock: fixture.clock)
         var queue = try await fixture.open(transports: [transport])
         try await queue.save(Account("a", endpoints: [Endpoint(transport: transport.id, address: "timed://host/")]))
@@ -79,7 +79,7 @@ import TransportTesting
         await queue.waitUntilIdle()
         #expect(try await queue.status(of: id).times?.total == expected.total * 2)
         _ = try await queue.stopAndWait()
-        // A restart of the session sets its times to zero.
+        // Running the session again sets its times to zero.
         try await queue.run(id, again: true)
         #expect(try await queue.status(of: id).times?.total == 0)
         await queue.shutdown()
@@ -131,7 +131,7 @@ import TransportTesting
     }
 }
 
-/// Fails the first upload after its last byte. Advances the clock in each part of the transfer.
+/// A transport that fails the first upload after its last byte. Advances the clock in each phase of the transfer.
 private struct TimedTransport: Transport {
     let id = TransportID(rawValue: "timed")
     let clock: TestClock

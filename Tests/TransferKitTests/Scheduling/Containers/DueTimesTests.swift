@@ -10,7 +10,7 @@ import TransferKit
         try #require(times.first == nil && times.popFirst() == nil)
         for step in 0..<2_000 {
             let context: Comment = "seed \(seed), step \(step)"
-            // Uses few distinct values, so that many entries have the same due time and some are equal.
+            // Uses few distinct values, so that many elements have the same due time and some are equal.
             if Int.random(in: 0..<5, using: &random) < (step < 1_000 ? 3 : 2) {
                 let due = Int64.random(in: -20...20, using: &random)
                 let key = SessionKey.random(in: 1...5, using: &random)

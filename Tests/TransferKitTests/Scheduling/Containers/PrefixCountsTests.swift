@@ -5,24 +5,24 @@ import TransferKit
     @Test(arguments: [1, 2, 3, 4, 7, 8, 9, 100, 1_023, 1_024, 1_025], 0..<3)
     func countsAreCorrectAfterRandomChanges(size: Int, seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
-        // Some parts are empty, including adjacent ones.
+        // Some blocks are empty, including adjacent ones.
         var reference = (0..<size).map { _ in max(0, Int.random(in: -1...3, using: &random)) }
         var counts = PrefixCounts(reference)
         for _ in 0..<20 {
-            let part = Int.random(in: 0..<size, using: &random)
+            let block = Int.random(in: 0..<size, using: &random)
             let count = Int.random(in: 0...5, using: &random)
-            counts.add(count - reference[part], toPart: part)
-            reference[part] = count
+            counts.add(count - reference[block], toBlock: block)
+            reference[block] = count
             reference.append(count)
             counts.append(count)
         }
         try #require(counts.total == reference.reduce(0, +))
         var index = 0
-        for (part, count) in reference.enumerated() {
-            try #require(counts.count(before: part) == index)
+        for (block, count) in reference.enumerated() {
+            try #require(counts.count(before: block) == index)
             for offset in 0..<count {
-                let found = counts.part(holding: index)
-                try #require(found.part == part && found.offset == offset)
+                let found = counts.block(holding: index)
+                try #require(found.block == block && found.offset == offset)
                 index += 1
             }
         }

@@ -45,7 +45,7 @@ import TransferKit
         #expect(model.keys.isEmpty && model.keys.first == nil)
     }
 
-    @Test func matchesModelForChangesAroundChunkBoundary() throws {
+    @Test func matchesModelForChangesAroundBlockBoundary() throws {
         var model = RankedKeysModel()
         for _ in 0..<768 { model.append() }
         for _ in 0..<50 {
@@ -71,7 +71,7 @@ import TransferKit
         }
     }
 
-    /// Each change looks up few ranks, and moves the keys of one chunk at most. Inserts 300,000 keys at the front, and removes them there.
+    /// Each change looks up few ranks, and moves the keys of one block at most. Inserts 300,000 keys at the front, and removes them there.
     @Test func changesAtFrontNeedLittleWork() {
         let count = 300_000
         var lookUps = 0
@@ -82,8 +82,8 @@ import TransferKit
                 return key
             }
         }
-        // An insertion reads at most 40 ranks: twice the binary logarithm of the number of keys, with the new key and the last key.
-        #expect(lookUps <= count * 40 && keys.largestPart <= 1_024, "\(lookUps)")
+        // An insertion reads at most 40 ranks: twice the binary logarithm of the number of keys, plus the ranks of the new and the last key.
+        #expect(lookUps <= count * 40 && keys.largestBlock <= 1_024, "\(lookUps)")
         lookUps = 0
         for number in 0..<count {
             keys.remove(SessionKey(number)) { key in
@@ -137,7 +137,7 @@ import TransferKit
     }
 
     /// A group call such as `runNext` for all sessions inserts each session before or after all earlier ones. The same happens when a
-    /// store with such sessions is opened, or when they are stopped.
+    /// queue with such sessions is opened, or when these sessions are stopped.
     @Test(arguments: [true, false]) func insertionsAtOneEndReadFewRanks(isFront: Bool) {
         var keys = RankedKeys()
         var reads = 0
@@ -146,9 +146,9 @@ import TransferKit
             return isFront ? -key : key
         }
         for key in 1...100_000 as ClosedRange<SessionKey> { keys.insert(key, rank: rank) }
-        let last = reads
-        #expect(last <= 40 * 100_000, "\(last)")
+        let insertionReads = reads
+        #expect(insertionReads <= 40 * 100_000, "\(insertionReads)")
         for key in 1...100_000 as ClosedRange<SessionKey> { keys.remove(key, rank: rank) }
-        #expect(reads - last <= 40 * 100_000 && keys.isEmpty, "\(reads - last)")
+        #expect(reads - insertionReads <= 40 * 100_000 && keys.isEmpty, "\(reads - insertionReads)")
     }
 }

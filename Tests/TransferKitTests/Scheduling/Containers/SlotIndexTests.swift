@@ -3,7 +3,7 @@ import TransferKit
 
 @Suite struct SlotIndexTests {
     /// An identity with one of only seven hashes, so that searches collide and wrap around the end of the index.
-    struct Crowded: SlotIdentity {
+    struct CollidingIdentity: SlotIdentity {
         var number: Int
 
         var slotHash: SlotHash { SlotHash(bits: UInt64(number % 7) << 61) }
@@ -12,14 +12,14 @@ import TransferKit
     @Test(arguments: 0..<20)
     func findsElementsDespiteCollisions(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
-        var index = SlotIndex<Crowded, Crowded>()
-        var elements: ContiguousArray<Crowded> = []
+        var index = SlotIndex<CollidingIdentity, CollidingIdentity>()
+        var elements: ContiguousArray<CollidingIdentity> = []
         var unused = Array(0..<100)
         for step in 0..<1_000 {
             // Every 100 steps, alternates between growing and shrinking.
             let grows = Int.random(in: 0..<4, using: &random) != 0
             if (step / 100).isMultiple(of: 2) == grows, !unused.isEmpty {
-                elements.append(Crowded(number: unused.remove(at: Int.random(in: unused.indices, using: &random))))
+                elements.append(CollidingIdentity(number: unused.remove(at: Int.random(in: unused.indices, using: &random))))
                 index.insertLast(of: elements) { $0 }
             } else if let slot = elements.indices.randomElement(using: &random) {
                 index.remove(slot: slot, of: elements) { $0 }
@@ -33,7 +33,7 @@ import TransferKit
                 try #require(index.slot(of: element, in: elements) { $0 } == slot, "seed \(seed), step \(step)")
             }
             for number in unused {
-                try #require(index.slot(of: Crowded(number: number), in: elements) { $0 } == nil, "seed \(seed), step \(step)")
+                try #require(index.slot(of: CollidingIdentity(number: number), in: elements) { $0 } == nil, "seed \(seed), step \(step)")
             }
         }
     }

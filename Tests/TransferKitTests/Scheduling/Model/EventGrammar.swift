@@ -28,7 +28,7 @@ struct EventGrammar {
     /// Returns the first error in these events or in the state after them; nil if both are correct.
     mutating func check(_ events: [QueueEvent.Kind], _ observation: Observation) -> String? {
         for event in events {
-            if let what = checkOrder(event) ?? checkLifecycle(event) { return "\(what) (\(event))" }
+            if let problem = checkOrder(event) ?? checkLifecycle(event) { return "\(problem) (\(event))" }
         }
         if order + drafts != observation.sessions.map(\.id) { return "the events describe a different order, or other drafts" }
         if lastRevision != observation.orderRevision { return "the events carry a different order revision" }

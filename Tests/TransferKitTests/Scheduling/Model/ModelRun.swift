@@ -4,8 +4,8 @@ import TransferKit
 /// A difference between a scheduler and a ``ReferenceQueue``, or an error in the scheduler's state or events.
 struct Disagreement: Error, CustomStringConvertible {
     var step: Int
-    var what: String
-    var description: String { "step \(step): \(what)" }
+    var problem: String
+    var description: String { "step \(step): \(problem)" }
 }
 
 /// A scheduler and a ``ReferenceQueue`` that receive the same inputs and are compared after each step.
@@ -44,7 +44,7 @@ struct ModelRun {
             grammar.restart(shown)
             try compare(shown)
         case .undo(let events):
-            if let what = scheduler.tryAndUndo(events, at: now) { throw disagreement("undo: \(what)") }
+            if let problem = scheduler.tryAndUndo(events, at: now) { throw disagreement("undo: \(problem)") }
         }
     }
 
@@ -53,17 +53,17 @@ struct ModelRun {
     mutating func handle(_ event: ModelEvent) throws(Disagreement) -> Outcome {
         let outcome = scheduler.step(event, at: now)
         let expected = reference.step(event, at: now)
-        if let what = outcome.difference(from: expected) { throw disagreement("\(event): \(what)") }
+        if let problem = outcome.difference(from: expected) { throw disagreement("\(event): \(problem)") }
         let before = shown
         let after = scheduler.observation(at: now)
         try compare(after, after: event)
         shown = after
-        if let what = scheduler.remainingError(at: now) { throw disagreement("\(event): \(what)") }
-        if let what = scheduler.remoteError { throw disagreement("\(event): \(what)") }
-        if let what = Invariants.firstViolation(before: before, after: after, outcome: outcome, event: event, limits: scheduler.limits) {
-            throw disagreement("\(event): \(what)")
+        if let problem = scheduler.remainingError(at: now) { throw disagreement("\(event): \(problem)") }
+        if let problem = scheduler.remoteError { throw disagreement("\(event): \(problem)") }
+        if let problem = Invariants.firstViolation(before: before, after: after, outcome: outcome, event: event, limits: scheduler.limits) {
+            throw disagreement("\(event): \(problem)")
         }
-        if let what = grammar.check(scheduler.lastEvents, after) { throw disagreement("\(event): events: \(what)") }
+        if let problem = grammar.check(scheduler.lastEvents, after) { throw disagreement("\(event): events: \(problem)") }
         return outcome
     }
 
@@ -85,7 +85,7 @@ struct ModelRun {
         var wakings = 0
         while let due = scheduler.nextDue(after: now), due <= later.uptime {
             wakings = due > now.uptime ? 0 : wakings + 1
-            guard wakings < 3 else { throw disagreement("the scheduler asks again and again to be woken at \(due)") }
+            guard wakings < 3 else { throw disagreement("the scheduler repeatedly requests to be woken at \(due)") }
             if due > now.uptime { try sleep(until: now + (due - now.uptime), .milliseconds(5)) }
             try handle(.tick)
         }
@@ -108,12 +108,12 @@ struct ModelRun {
 
     private func compare(_ shown: Observation, after event: ModelEvent? = nil) throws(Disagreement) {
         let expected = reference.observation(at: now)
-        if let what = shown.difference(from: expected) {
-            throw disagreement("\(event.map { "\($0): " } ?? "")\(what)\n  have: \(shown.line)\n  want: \(expected.line)")
+        if let problem = shown.difference(from: expected) {
+            throw disagreement("\(event.map { "\($0): " } ?? "")\(problem)\n  have: \(shown.line)\n  want: \(expected.line)")
         }
     }
 
-    private func disagreement(_ what: String) -> Disagreement { Disagreement(step: number, what: what) }
+    private func disagreement(_ problem: String) -> Disagreement { Disagreement(step: number, problem: problem) }
 }
 
 extension ModelRun {

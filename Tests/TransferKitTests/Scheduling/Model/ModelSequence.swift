@@ -1,8 +1,8 @@
 import TransferCore
 import TransferKit
 
-/// An input for a ``ModelRun``. Unlike an ``Input``, identifies a run by its session, so that a sequence remains valid when steps are
-/// removed.
+/// An input for a ``ModelRun``. Unlike an ``Input``, it identifies a run by the run's session, so that a sequence remains valid when steps
+/// are removed.
 enum ModelEvent: Codable, Sendable {
     case command(Command)
     /// A report of the session's last run, or of the run that began `runsAgo` runs earlier.
@@ -18,9 +18,9 @@ struct ModelStep: Codable, Sendable {
         case event(ModelEvent)
         /// Sets the date forward by a number of seconds, or back if the number is negative. The uptime does not change.
         case clock(Int)
-        /// The process is killed, and another process opens the store.
+        /// The process is killed, and another process opens the storage folder.
         case restart
-        /// The store rejects the changes that these events cause, so the scheduler must undo the changes.
+        /// The database rejects the changes that these events cause, so the scheduler must undo the changes.
         case undo([ModelEvent])
     }
 

@@ -2,17 +2,17 @@ import TransferKit
 
 /// A scheduler with a simulated writer, which stores the scheduler's changes and tracks the runs.
 struct ModelledScheduler {
-    private struct RunName {
+    private struct RunReference {
         var key: SessionKey
-        var run: UInt64
+        var number: UInt64
     }
 
     private(set) var scheduler: Scheduler
     private(set) var lastEvents: [QueueEvent.Kind] = []
     private var store = StoreImage()
     private var remote = RemoteLedger()
-    private var runs: [SessionID: [RunName]] = [:]
-    private var names: [SessionKey: SessionID] = [:]
+    private var runs: [SessionID: [RunReference]] = [:]
+    private var sessionIDs: [SessionKey: SessionID] = [:]
 
     init(_ settings: Scheduler.Settings) {
         scheduler = Scheduler(settings)
@@ -27,8 +27,8 @@ struct ModelledScheduler {
         remote.apply(transaction.writes)
         lastEvents = transaction.events
         for case .run(let key, let id, let run, _) in transaction.actions {
-            names[key] = id
-            runs[id, default: []].append(RunName(key: key, run: run))
+            sessionIDs[key] = id
+            runs[id, default: []].append(RunReference(key: key, number: run))
         }
         return outcome
     }
@@ -41,8 +41,8 @@ struct ModelledScheduler {
             if let input = input(event) {
                 transaction = try scheduler.handle(input, at: now)
             }
-            outcome.answer = InputResult(sessions: transaction.result.sessions, held: transaction.result.held)
-            if case .command = event { outcome.answer?.isGranted = transaction.result.isGranted }
+            outcome.result = InputResult(sessions: transaction.result.sessions, held: transaction.result.held)
+            if case .command = event { outcome.result?.isGranted = transaction.result.isGranted }
         } catch {
             outcome.code = error.code
             precondition(before.sessions == scheduler.sessions, "A rejected call changed something: \(event)")
@@ -51,7 +51,7 @@ struct ModelledScheduler {
         for action in transaction.actions {
             switch action {
             case .run(_, let id, _, _): outcome.started.append(id)
-            case .interrupt(let key, _): if let id = names[key] ?? scheduler.view(key)?.id { outcome.stopRequested.append(id) }
+            case .interrupt(let key, _): if let id = sessionIDs[key] ?? scheduler.view(key)?.id { outcome.stopRequested.append(id) }
             default: break
             }
         }
@@ -62,15 +62,15 @@ struct ModelledScheduler {
     private func input(_ event: ModelEvent) -> Input? {
         switch event {
         case .command(.perform(let operation, .group(.tag(let tag)))):
-            // Like the queue, looks up the sessions in the store, because only the store knows the tags.
+            // Like the queue, looks up the sessions in the stored data, because only the stored data contains the tags.
             return .command(.perform(operation, .found(store.sessions(tagged: tag), of: .tag(tag))))
         case .command(let command): return .command(command)
         case .tick: return .tick
         case .disk(let free): return .diskSpace(free)
         case .report(let id, let runsAgo, let content):
-            guard let names = runs[id], names.count > runsAgo else { return nil }
-            let name = names[names.count - 1 - runsAgo]
-            return .report(RunEvent(key: name.key, run: name.run, content: content))
+            guard let runs = runs[id], runs.count > runsAgo else { return nil }
+            let run = runs[runs.count - 1 - runsAgo]
+            return .report(RunEvent(key: run.key, run: run.number, content: content))
         }
     }
 
@@ -81,11 +81,11 @@ struct ModelledScheduler {
         let before = observation(at: now)
         let first = attempt(events, at: now)
         scheduler.undo()
-        if let what = observation(at: now).difference(from: before) { return what }
+        if let problem = observation(at: now).difference(from: before) { return problem }
         let second = attempt(events, at: now)
         scheduler.undo()
-        if let what = observation(at: now).difference(from: before) { return what }
-        if let what = second.after.difference(from: first.after) { return "in the second pass: \(what)" }
+        if let problem = observation(at: now).difference(from: before) { return problem }
+        if let problem = second.after.difference(from: first.after) { return "in the second pass: \(problem)" }
         return second.text == first.text ? nil : "the second pass returns a different transaction:\n\(first.text)\n\(second.text)"
     }
 
@@ -94,7 +94,7 @@ struct ModelledScheduler {
         return ("\(transactions)", observation(at: now))
     }
 
-    /// Simulates that the process is killed and another process opens the store.
+    /// Simulates that the process is killed and another process opens the storage folder.
     mutating func restart() {
         scheduler = store.open(scheduler.settings)
         scheduler.beginReadingTags()
@@ -120,9 +120,9 @@ struct ModelledScheduler {
         return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + ofRemovedRuns).reduce(into: [:]) { $0[$1, default: 0] += 1 }
     }
 
-    /// The first inconsistency between the records of partial uploads on servers and the scheduler; nil if they agree.
+    /// The first inconsistency between the ledger of partial uploads and the scheduler; nil if they agree.
     var remoteError: String? {
-        let removed = runs.values.joined().filter { scheduler.flags.removedRuns[$0.run] != nil }.map(\.key)
+        let removed = runs.values.joined().filter { scheduler.flags.removedRuns[$0.number] != nil }.map(\.key)
         return remote.firstInconsistency(with: scheduler, endingSessions: Set(removed))
     }
 
@@ -133,7 +133,7 @@ struct ModelledScheduler {
             return "\(remaining) sessions remain, but the queue is \(status.isIdle ? "" : "not ")idle"
         }
         let most = status.running + status.waiting + status.paused + scheduler.flags.removedRuns.count
-        return remaining <= most ? nil : "\(remaining) sessions remain, but only \(most) can"
+        return remaining <= most ? nil : "\(remaining) sessions remain, but at most \(most) can remain"
     }
 
     func nextDue(after now: DualInstant) -> Duration? { scheduler.nextDue(after: now) }

@@ -80,23 +80,23 @@ extension Observation.Session {
 
 /// The result of a step.
 struct Outcome: Equatable {
-    var answer: InputResult?
+    var result: InputResult?
     var code: QueueError.Code?
     var started: [SessionID] = []
     var stopRequested: [SessionID] = []
 
     func difference(from other: Outcome) -> String? {
-        if code != other.code { return "answer \(description), expected \(other.description)" }
-        if answer != other.answer { return "answer \(description), expected \(other.description)" }
+        if code != other.code { return "result \(description), expected \(other.description)" }
+        if result != other.result { return "result \(description), expected \(other.description)" }
         if started != other.started { return "started \(started.map(\.testName)), expected \(other.started.map(\.testName))" }
         if stopRequested.map(\.testName).sorted() != other.stopRequested.map(\.testName).sorted() {
-            return "asked to stop \(stopRequested.map(\.testName)), expected \(other.stopRequested.map(\.testName))"
+            return "requested stops of \(stopRequested.map(\.testName)), expected \(other.stopRequested.map(\.testName))"
         }
         return nil
     }
 
     private var description: String {
-        code?.description ?? "\(answer?.sessions.map(\.testName) ?? []), held \(answer?.held.map(\.testName) ?? [])"
+        code?.description ?? "\(result?.sessions.map(\.testName) ?? []), held \(result?.held.map(\.testName) ?? [])"
     }
 }
 

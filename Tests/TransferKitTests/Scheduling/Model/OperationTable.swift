@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The specification of the effect of each operation on a session in each state.
+/// The specification of the operations: what each of them does to a session in each state.
 ///
 /// A cell contains the session's state after the operation. If the session has a run, the cell contains the state after the end of this
 /// run. If the call throws an error, the cell contains the error's code; ✗ stands for `invalidTransition`.

@@ -1,7 +1,6 @@
 import TransferKit
 
-/// A record of the partial uploads on servers, grouped by their use: the queue may resume them, must keep them for a run, or may remove
-/// them.
+/// The partial uploads on servers, grouped by their use: the queue may resume them, must keep them for a run, or may remove them.
 struct RemoteLedger {
     private struct PartialUpload: Hashable {
         var session: SessionKey
@@ -19,7 +18,7 @@ struct RemoteLedger {
     private var generations: [SessionKey: [Int64: Int]] = [:]
     private var quarantined: Set<SessionKey> = []
 
-    private func part(_ session: SessionKey, _ position: Int64) -> PartialUpload {
+    private func partialUpload(_ session: SessionKey, _ position: Int64) -> PartialUpload {
         PartialUpload(session: session, position: position, generation: generations[session]?[position] ?? 1)
     }
 
@@ -28,26 +27,26 @@ struct RemoteLedger {
             switch write {
             case .insertSessions(let sessions):
                 // After a restart, a new session may get the key of a removed one. The new session's uploads have other remote names, so
-                // the ledger drops the records of the removed session.
+                // the ledger drops the uploads of the removed session.
                 sessions.forEach { row, _ in
                     due = due.filter { $0.session != row.entry.key }
                     quarantined.remove(row.entry.key)
                 }
-            case .file(let key, let position, .checkpoint): checkpoints.insert(part(key, position))
-            case .file(let key, let position, .completed): checkpoints.remove(part(key, position))
-            case .file(let key, let position, .restarted): discard(checkpoints.filter { $0.session == key && $0.position == position })
+            case .file(let key, let position, .checkpoint): checkpoints.insert(partialUpload(key, position))
+            case .file(let key, let position, .completed): checkpoints.remove(partialUpload(key, position))
+            case .file(let key, let position, .restarted): makeDue(checkpoints.filter { $0.session == key && $0.position == position })
             case .resetSession(let key, isWhole: true), .discardPartial(let key), .changeAccount(let key, _):
-                discard(checkpoints.filter { $0.session == key })
+                makeDue(checkpoints.filter { $0.session == key })
             case .deleteSession(let key, let isRunning):
-                let parts = checkpoints.filter { $0.session == key }
-                checkpoints.subtract(parts)
-                if isRunning { held.formUnion(parts) } else { due.formUnion(parts) }
+                let partials = checkpoints.filter { $0.session == key }
+                checkpoints.subtract(partials)
+                if isRunning { held.formUnion(partials) } else { due.formUnion(partials) }
             case .dropCheckpoints(let key): checkpoints = checkpoints.filter { $0.session != key }
             case .quarantine(let key, _):
                 checkpoints = checkpoints.filter { $0.session != key }
                 quarantined.insert(key)
-            case .holdDiscard(let key, let position, _, _): if !quarantined.contains(key) { held.insert(part(key, position)) }
-            case .dropDiscard(let key, let position, _): held.remove(part(key, position))
+            case .holdDiscard(let key, let position, _, _): if !quarantined.contains(key) { held.insert(partialUpload(key, position)) }
+            case .dropDiscard(let key, let position, _): held.remove(partialUpload(key, position))
             case .releaseDiscards(let key): release(held.filter { $0.session == key })
             default: break
             }
@@ -56,45 +55,45 @@ struct RemoteLedger {
 
     /// Makes partial uploads due for removal. Later attempts belong to another generation with a different remote name, so a late removal
     /// can't affect the new upload.
-    private mutating func discard(_ parts: Set<PartialUpload>) {
-        checkpoints.subtract(parts)
-        due.formUnion(parts)
-        for part in parts { generations[part.session, default: [:]][part.position] = part.generation + 1 }
+    private mutating func makeDue(_ partials: Set<PartialUpload>) {
+        checkpoints.subtract(partials)
+        due.formUnion(partials)
+        for partial in partials { generations[partial.session, default: [:]][partial.position] = partial.generation + 1 }
     }
 
-    private mutating func release(_ parts: Set<PartialUpload>) {
-        held.subtract(parts)
-        due.formUnion(parts)
+    private mutating func release(_ partials: Set<PartialUpload>) {
+        held.subtract(partials)
+        due.formUnion(partials)
     }
 
-    /// Updates the records as if another process opened the store after a kill.
+    /// Updates the ledger as if another process opened the storage folder after a kill.
     mutating func restart(_ scheduler: Scheduler) {
         release(held)
-        for session in scheduler.sessions where Self.discardsPartialUploads(session, scheduler) {
-            discard(checkpoints.filter { $0.session == session.key })
+        for session in scheduler.sessions where Self.removesPartialUploads(session, scheduler) {
+            makeDue(checkpoints.filter { $0.session == session.key })
         }
     }
 
-    private static func discardsPartialUploads(_ session: Scheduler.View, _ scheduler: Scheduler) -> Bool {
+    private static func removesPartialUploads(_ session: Scheduler.View, _ scheduler: Scheduler) -> Bool {
         session.target == .cancelled && session.run == nil
             && scheduler.sessionIndex[session.key]?.conditions.contains(.keepsPartial) == false
     }
 
-    /// Returns the first inconsistency between these records and the scheduler; nil if they agree.
+    /// Returns the first inconsistency between the ledger and the scheduler; nil if they agree.
     ///
     /// - Parameter endingSessions: Removed sessions whose runs have not ended.
     func firstInconsistency(with scheduler: Scheduler, endingSessions: Set<SessionKey>) -> String? {
         let sessions = Dictionary(uniqueKeysWithValues: scheduler.sessions.map { ($0.key, $0) })
-        for part in checkpoints {
-            guard let session = sessions[part.session] else { return "a removed session's upload is not due for removal: \(part)" }
-            if Self.discardsPartialUploads(session, scheduler) { return "a cancelled session's upload is not due for removal: \(part)" }
+        for partial in checkpoints {
+            guard let session = sessions[partial.session] else { return "a removed session's upload is not due for removal: \(partial)" }
+            if Self.removesPartialUploads(session, scheduler) { return "a cancelled session's upload is not due for removal: \(partial)" }
         }
-        for part in held where !endingSessions.contains(part.session) {
-            return "a partial upload is held although no run can complete it: \(part)"
+        for partial in held where !endingSessions.contains(partial.session) {
+            return "a partial upload is held although no run can complete it: \(partial)"
         }
-        for part in due where part == self.part(part.session, part.position) {
-            let isRunning = sessions[part.session]?.run != nil || endingSessions.contains(part.session)
-            if isRunning { return "a run may complete a partial upload that is due for removal: \(part)" }
+        for partial in due where partial == self.partialUpload(partial.session, partial.position) {
+            let isRunning = sessions[partial.session]?.run != nil || endingSessions.contains(partial.session)
+            if isRunning { return "a run may complete a partial upload that is due for removal: \(partial)" }
         }
         return nil
     }

@@ -5,7 +5,7 @@ import TransferKit
 /// A generator of random steps. Each step depends on the seed and on the state of the queue.
 struct StepGenerator {
     var random: SplitMix64
-    private var drafted = 0
+    private var draftCount = 0
 
     init(seed: UInt64) {
         random = SplitMix64(seed: seed)
@@ -52,7 +52,7 @@ struct StepGenerator {
         }
     }
 
-    // MARK: Reports
+    // MARK: Run events
 
     private mutating func report(_ queue: ReferenceQueue) -> ModelEvent? {
         let running = queue.sessions.filter { $0.run != nil }.map(\.id) + queue.leftovers.map(\.id)
@@ -69,14 +69,14 @@ struct StepGenerator {
         switch number(0...20) {
         case 17: return .endpoint(endpoint)
         case 18...20: return .probe(endpoint)
-        case 14...15: return .file(position: Int64(number(0...2)), .checkpoint(.part, endpoint: endpoint, generation: 1, .ofModel))
+        case 14...15: return .file(position: Int64(number(0...2)), .checkpoint(.partial, endpoint: endpoint, generation: 1, .ofModel))
         case 16:
             let report: FileEvent =
                 oneIn(2) ? .completed(TransferReceipt(bytes: 1), endpoint: endpoint) : .restarted(generation: 2, .broken)
             return .file(position: Int64(number(0...2)), report)
         case 0: return .connected
         case 1: return .endpointWorks(endpoint)
-        case 2...4: return .endpointFailed(endpoint, [.broken, .outage, .answeredByProxy][number(0...2)])
+        case 2...4: return .endpointFailed(endpoint, [.broken, .outage, .proxyResponse][number(0...2)])
         case 5: return .hostBusy(endpoint, .seconds(number(1...60)))
         case 6: return .attemptFailed(.broken, retryIn: .milliseconds(500), isLastInFlight: oneIn(2))
         default: return .ended(outcome(account, isEnding: session?.isEnding ?? true))
@@ -88,7 +88,7 @@ struct StepGenerator {
         switch number(0...11) {
         case 0...4: return .finished(failure: nil, ignoresNewFiles: false)
         case 5...6: return .finished(failure: .broken, ignoresNewFiles: false)
-        case 7: return .backoff(.seconds(number(1...40)), [.broken, .outage, .answeredByProxy][number(0...2)])
+        case 7: return .backoff(.seconds(number(1...40)), [.broken, .outage, .proxyResponse][number(0...2)])
         case 8: return .endpointsUnavailable(.broken)
         case 9:
             let definition = oneIn(4) ? self.account(account.name) : account
@@ -110,8 +110,8 @@ struct StepGenerator {
     }
 
     private mutating func draft(_ ids: inout [SessionID]) -> SessionDraft {
-        drafted += 1
-        var draft = SessionDraft(id: SessionID(named: "S\(drafted)"), account: oneIn(60) ? "nobody" : accountName(), name: "test")
+        draftCount += 1
+        var draft = SessionDraft(id: SessionID(named: "S\(draftCount)"), account: oneIn(60) ? "nobody" : accountName(), name: "test")
         draft.items = (0..<number(1...3)).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("f\($0)".utf8), size: 1) }
         if oneIn(3) { draft.options.allowsExpensiveNetwork = false }
         draft.tags = ["red", "blue"].filter { _ in oneIn(3) }
@@ -121,7 +121,7 @@ struct StepGenerator {
         }
         if oneIn(5) { draft.notBefore = Date(timeIntervalSince1970: Double(number(0...3000))) }
         if oneIn(4) {
-            let other = oneIn(20) ? SessionID(named: "S\(drafted + number(0...1))") : ids.randomElement(using: &random)
+            let other = oneIn(20) ? SessionID(named: "S\(draftCount + number(0...1))") : ids.randomElement(using: &random)
             draft.dependency = other.map { SessionDependency($0, acceptsAnyEnd: oneIn(2)) }
         }
         ids.append(draft.id)
@@ -234,11 +234,11 @@ struct StepGenerator {
         }
     }
 
-    /// Returns a command that replaces an account. The command contains the current definition or, usually wrongly, expects no such
-    /// account.
+    /// Returns a command that replaces an account. The command expects the current definition of the account or, usually wrongly, that no such
+    /// account exists.
     private mutating func replacement(_ name: String, _ queue: ReferenceQueue) -> Command {
-        let present = queue.accounts.first { $0.account.name == name }?.account
-        return .replaceAccount(oneIn(3) ? nil : present, with: account(name))
+        let current = queue.accounts.first { $0.account.name == name }?.account
+        return .replaceAccount(oneIn(3) ? nil : current, with: account(name))
     }
 
     private mutating func account(_ name: String) -> Account {
@@ -260,12 +260,12 @@ struct StepGenerator {
 }
 
 extension TransferError {
-    fileprivate static let answeredByProxy = TransferError(.transient, .serverUnavailable, "The server behind the proxy is stopped.")
-    fileprivate static let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
+    fileprivate static let proxyResponse = TransferError(.transient, .serverUnavailable, "The server behind the proxy is stopped.")
+    fileprivate static let outage = TransferError(.unreachable, .connectionRefused, "No server responds.")
 }
 
 extension Checkpoint {
-    fileprivate static let part = Checkpoint(data: Data([1]), confirmed: 1)
+    fileprivate static let partial = Checkpoint(data: Data([1]), confirmed: 1)
 }
 
 extension SourceIdentity {

@@ -53,7 +53,7 @@ struct StoreImage {
         return stored
     }
 
-    /// Returns the scheduler of a new process that opens this store.
+    /// Returns the scheduler of a new process that loads this data.
     mutating func open(_ configured: Scheduler.Settings) -> Scheduler {
         var scheduler = Scheduler(configured)
         scheduler.load(settings)

@@ -2,24 +2,27 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The record of unavailable endpoints and hosts of a ``ReferenceQueue``. A restart clears the record.
+/// The endpoints and hosts that a ``ReferenceQueue`` considers unavailable. A new process knows none.
 struct ReferenceHealth {
+    /// The failures of one endpoint. After five failures in a row, the endpoint is unavailable for some time.
     struct Breaker {
         let transport: TransportID
         let address: String
         var failures = 0
         /// Whether the last failure was an outage.
         var isOutage = false
+        /// The duration of the unavailability, unless the last failure was an outage.
         var openFor = Duration.zero
+        /// The time until which the endpoint is unavailable; nil if it has not failed too often.
         var openUntil: Duration?
-        /// The run that probes the endpoint.
+        /// The run that probes the endpoint, if any.
         var probe: UInt64?
         /// The time at which the probing run announced a request to the endpoint; nil before that.
         var announcedAt: Duration?
         /// The time from which another run may probe.
         var probedUntil = Duration.zero
 
-        func isOf(_ endpoint: Endpoint) -> Bool { transport == endpoint.transport && address == endpoint.address }
+        func matches(_ endpoint: Endpoint) -> Bool { transport == endpoint.transport && address == endpoint.address }
     }
 
     private(set) var breakers: [Breaker] = []
@@ -31,20 +34,20 @@ struct ReferenceHealth {
 
     func isAvailable(_ endpoint: Endpoint, to run: UInt64? = nil, at now: DualInstant) -> Bool {
         if let until = busyUntil[host(endpoint)], until > now.uptime { return false }
-        guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return true }
+        guard let breaker = breakers.first(where: { $0.matches(endpoint) }), let until = breaker.openUntil else { return true }
         return until <= now.uptime && (breaker.probe == nil || breaker.probe == run || breaker.probedUntil <= now.uptime)
     }
 
     /// Returns the time until which an unavailable endpoint stays unavailable.
-    func unavailable(_ endpoint: Endpoint, at now: DualInstant) -> Duration {
+    func unavailableUntil(_ endpoint: Endpoint, at now: DualInstant) -> Duration {
         let busy = busyUntil[host(endpoint)] ?? .zero
-        guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return busy }
+        guard let breaker = breakers.first(where: { $0.matches(endpoint) }), let until = breaker.openUntil else { return busy }
         return max(busy, until > now.uptime ? until : breaker.probe == nil ? .zero : breaker.probedUntil)
     }
 
     /// Records that a run begins at an endpoint. If a probe of the endpoint is due, this run becomes the probe.
     mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: DualInstant) {
-        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime
+        guard let index = breakers.firstIndex(where: { $0.matches(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime
         else { return }
         breakers[index].probe = run
         breakers[index].announcedAt = nil
@@ -53,7 +56,7 @@ struct ReferenceHealth {
 
     /// Records that a run will now send a request to an endpoint that failed too often. For 30 s, no other run may send one.
     mutating func probe(_ endpoint: Endpoint, _ run: UInt64, _ now: DualInstant) {
-        guard isAvailable(endpoint, to: run, at: now), let index = breakers.firstIndex(where: { $0.isOf(endpoint) }),
+        guard isAvailable(endpoint, to: run, at: now), let index = breakers.firstIndex(where: { $0.matches(endpoint) }),
             breakers[index].openUntil != nil
         else { return }
         let breaker = breakers[index]
@@ -65,21 +68,23 @@ struct ReferenceHealth {
 
     /// Records that a run uses an endpoint, so the run no longer probes other endpoints.
     mutating func uses(_ endpoint: Endpoint, _ run: UInt64) {
-        for index in breakers.indices where breakers[index].probe == run && !breakers[index].isOf(endpoint) { breakers[index].probe = nil }
+        for index in breakers.indices where breakers[index].probe == run && !breakers[index].matches(endpoint) {
+            breakers[index].probe = nil
+        }
     }
 
     /// Lets one run probe an endpoint immediately, because of a user's call.
     mutating func retry(_ endpoint: Endpoint, _ now: DualInstant) {
         if let until = busyUntil.removeValue(forKey: host(endpoint)), until > now.uptime {
-            if !breakers.contains(where: { $0.isOf(endpoint) }) {
+            if !breakers.contains(where: { $0.matches(endpoint) }) {
                 breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address, failures: 5, openFor: Self.firstOpen))
             }
-            for index in breakers.indices where breakers[index].isOf(endpoint) {
+            for index in breakers.indices where breakers[index].matches(endpoint) {
                 breakers[index].openUntil = now.uptime
                 breakers[index].openFor = max(breakers[index].openFor, Self.firstOpen)
             }
         }
-        for index in breakers.indices where breakers[index].isOf(endpoint) { retry(index, now) }
+        for index in breakers.indices where breakers[index].matches(endpoint) { retry(index, now) }
     }
 
     mutating func retryAll(_ now: DualInstant) {
@@ -91,7 +96,7 @@ struct ReferenceHealth {
     }
 
     func hasOnlyOutages(at endpoints: [Endpoint]) -> Bool {
-        let found = breakers.filter { breaker in endpoints.contains { breaker.isOf($0) } }
+        let found = breakers.filter { breaker in endpoints.contains { breaker.matches($0) } }
         return !found.isEmpty && found.allSatisfy(\.isOutage)
     }
 
@@ -106,17 +111,17 @@ struct ReferenceHealth {
     }
 
     mutating func works(_ endpoint: Endpoint) {
-        breakers.removeAll { $0.isOf(endpoint) }
+        breakers.removeAll { $0.matches(endpoint) }
     }
 
     /// Records a failure of an endpoint.
     ///
     /// - Parameter isOutage: Whether the endpoint was unreachable, or a proxy responded that the server is unavailable.
     mutating func failed(_ endpoint: Endpoint, isOutage: Bool, by run: UInt64, at now: DualInstant) {
-        if !breakers.contains(where: { $0.isOf(endpoint) }) {
+        if !breakers.contains(where: { $0.matches(endpoint) }) {
             breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address))
         }
-        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }) else { return }
+        guard let index = breakers.firstIndex(where: { $0.matches(endpoint) }) else { return }
         if let until = breakers[index].openUntil {
             // The endpoint is already unavailable, so this failure of an earlier request does not count.
             guard until <= now.uptime else { return }

@@ -8,9 +8,9 @@ extension ReferenceQueue {
         case .replaceAccount(let previous, let account):
             guard accounts.first(where: { $0.account.name == account.name })?.account == previous else { return InputResult() }
             save(account)
-            var answer = InputResult()
-            answer.isGranted = true
-            return answer
+            var result = InputResult()
+            result.isGranted = true
+            return result
         case .deleteAccount(let name, let cascade): return try deleteAccount(name, cascade: cascade)
         case .unblockAccount(let name): unblock(try requireAccount(name))
         case .retryEndpoints(let name):
@@ -56,7 +56,7 @@ extension ReferenceQueue {
             }
             accounts[index].account = account
             accounts[index].isBlocked = false
-            accounts[index].answeredAt = runNumbers
+            accounts[index].latestRunAtUnblocking = runNumbers
         } else {
             accountNumbers += 1
             accounts.append(ReferenceAccount(number: accountNumbers, account: account))
@@ -77,7 +77,7 @@ extension ReferenceQueue {
         endBackoffs(of: accounts[index].number)
         guard accounts[index].isBlocked else { return }
         accounts[index].isBlocked = false
-        accounts[index].answeredAt = runNumbers
+        accounts[index].latestRunAtUnblocking = runNumbers
     }
 
     private mutating func deleteAccount(_ name: String, cascade: Bool) throws(QueueError) -> InputResult {
@@ -97,7 +97,7 @@ extension ReferenceQueue {
     private mutating func enqueue(
         _ drafts: [SessionDraft], at index: Int?, expecting: UInt64?, isHeld: Bool
     ) throws(QueueError) -> InputResult {
-        var answer = InputResult()
+        var result = InputResult()
         var wanted: [SessionDraft] = []
         // Maps the ID of each draft to the ID of its session. The IDs differ if the draft is a duplicate.
         var identities: [SessionID: SessionID] = [:]
@@ -110,10 +110,10 @@ extension ReferenceQueue {
             let uncompleted = earlier?.id ?? equal.first { $0.state != .completed }?.id
             let same = uncompleted ?? (draft.deduplicatesCompleted ? newest?.id : nil)
             identities[draft.id] = same ?? draft.id
-            answer.sessions.append(same ?? draft.id)
+            result.sessions.append(same ?? draft.id)
             if same == nil { wanted.append(draft) } else { _ = try requireAccount(draft.account) }
         }
-        guard !wanted.isEmpty else { return answer }
+        guard !wanted.isEmpty else { return result }
         guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
         let index = index ?? orderedCount
         guard (0...orderedCount).contains(index) else { throw QueueError(.indexOutOfRange, "") }
@@ -126,7 +126,7 @@ extension ReferenceQueue {
         try insert(added, at: index, identities)
         orderRevision += 1
         for later in sessions.indices where later > index { clearInterruptedPriority(later) }
-        return answer
+        return result
     }
 
     /// Inserts new sessions, and then sets their unsatisfied dependencies.

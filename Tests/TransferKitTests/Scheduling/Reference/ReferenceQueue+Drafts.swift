@@ -1,10 +1,10 @@
 import TransferKit
 
 extension ReferenceQueue {
-    /// The number of sessions without the drafts, which follow all other sessions.
+    /// The number of sessions, excluding the drafts, which follow all other sessions.
     var orderedCount: Int { sessions.count { $0.state != .draft } }
 
-    /// Rejects a draft, which has no position.
+    /// Throws an error if the session is a draft, because drafts have no position.
     func requirePosition(of id: SessionID) throws(QueueError) {
         guard sessions[try requireIndex(of: id)].state != .draft else { throw QueueError(.invalidTransition, "") }
     }

@@ -36,20 +36,20 @@ extension ReferenceQueue {
     /// Quarantines a session. Its outcome is then unknown, so waiting sessions that depend on the session are held.
     mutating func quarantine(_ id: SessionID) throws(QueueError) -> InputResult {
         let dependents = sessions.filter { $0.dependency?.session == id && $0.state == .waiting }.map(\.id)
-        let answer = try remove([id], isForced: true)
+        let result = try remove([id], isForced: true)
         for other in dependents { _ = try change(other, by: .hold) }
-        return answer
+        return result
     }
 
     /// Applies an operation to several sessions. Skips sessions in a state for which the operation is not valid.
     private mutating func changeAll(_ ids: [SessionID], by operation: SessionOperation) -> InputResult {
-        var answer = InputResult()
+        var result = InputResult()
         for id in ids {
             guard let one = try? change(id, by: operation) else { continue }
-            answer.sessions += one.sessions
-            answer.held += one.held
+            result.sessions += one.sessions
+            result.held += one.held
         }
-        return answer
+        return result
     }
 
     func resolve(_ reference: SessionReference) throws(QueueError) -> SessionID {
@@ -91,7 +91,7 @@ extension ReferenceQueue {
         switch (operation, state) {
         case (.run, .running):
             retryEndpoints(of: sessions[index].account)
-            sessions[index].runAgain = marks
+            sessions[index].runAgainMark = marks
             return InputResult()
         case (.run(let again), _): try run(index, again: again)
         case (.runNext, .waiting): markNext(index)
@@ -108,7 +108,7 @@ extension ReferenceQueue {
             try retry(index)
             retryEndpoints(of: sessions[index].account)
         case (.update(let update), _) where state != .completed:
-            // Update a copy, because a rejected update must change nothing.
+            // Updates a copy, because a rejected update must change nothing.
             var copy = self
             try copy.update(index, update)
             self = copy
@@ -170,8 +170,8 @@ extension ReferenceQueue {
 
     /// Returns whether the limits allow another run, regardless of the number of slots in use.
     private func mayRunBesideOthers(_ session: ReferenceSession) -> Bool {
-        let ofAccount = runsAtWork.count { $0 == session.account }
-        return session.run != nil || runsAtWork.count < queueLimit && ofAccount < limit(ofAccount: session.account)
+        let ofAccount = accountsOfRuns.count { $0 == session.account }
+        return session.run != nil || accountsOfRuns.count < queueLimit && ofAccount < limit(ofAccount: session.account)
     }
 
     private mutating func hold(_ index: Int) {
@@ -239,9 +239,9 @@ extension ReferenceQueue {
             + sessions.count { $0.id != one.id && $0.startPriority == .now && canStartIfSlotIsFree($0) }
     }
 
-    /// Ends the displacement of all sessions that `owner` displaced, so they can resume.
-    mutating func restoreDisplaced(by owner: SessionID) {
-        for index in sessions.indices where sessions[index].displacedBy == owner {
+    /// Ends the displacement of all sessions that `preemptor` displaced, so they can resume.
+    mutating func restoreDisplaced(by preemptor: SessionID) {
+        for index in sessions.indices where sessions[index].displacedBy == preemptor {
             sessions[index].displacedBy = nil
             let priority = sessions[index].startPriority
             if sessions[index].state == .waiting, priority.rawValue > ReferenceSession.StartPriority.released.rawValue {

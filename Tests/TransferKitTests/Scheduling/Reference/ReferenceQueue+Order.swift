@@ -24,13 +24,13 @@ extension ReferenceQueue {
         }
         guard (0...others.count).contains(position) else { throw QueueError(.indexOutOfRange, "") }
         var previous = position == 0 ? nil : others[position - 1]
-        var answer = InputResult()
+        var result = InputResult()
         for id in moved {
-            if try move(id, after: previous) { answer.sessions.append(id) }
+            if try move(id, after: previous) { result.sessions.append(id) }
             previous = id
         }
         try requireOrderOfDependencies()
-        return answer
+        return result
     }
 
     /// Moves a session after `previous`, or to the front. Returns whether the order changed.

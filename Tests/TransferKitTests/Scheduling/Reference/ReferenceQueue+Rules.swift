@@ -19,7 +19,7 @@ extension ReferenceQueue {
     }
 
     /// The account of each run that has not ended.
-    var runsAtWork: [Int] { sessions.filter { $0.run != nil }.map(\.account) + leftovers.map(\.account) }
+    var accountsOfRuns: [Int] { sessions.filter { $0.run != nil }.map(\.account) + leftovers.map(\.account) }
 
     var isAnythingRunning: Bool { !leftovers.isEmpty || sessions.contains { $0.run != nil } }
 
@@ -106,7 +106,7 @@ extension ReferenceQueue {
     func why(_ session: ReferenceSession) -> WaitReason? {
         guard session.shownState == .waiting, let account = account(session.account) else { return nil }
         if session.yieldedAt != nil { return .yielded }
-        if let owner = session.displacedBy { return .displaced(by: owner) }
+        if let preemptor = session.displacedBy { return .displaced(by: preemptor) }
         if let retryAt = session.retryAt, isBackingOff(session) { return .retry(at: retryAt.date) }
         if let notBefore = session.notBefore, isTooEarly(session) { return .notBefore(notBefore) }
         if let dependency = session.dependency {

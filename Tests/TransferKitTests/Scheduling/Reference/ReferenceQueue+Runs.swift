@@ -7,25 +7,25 @@ extension ReferenceQueue {
     /// Starts and stops sessions. Called after each input.
     mutating func schedule(at now: DualInstant) {
         self.now = now
-        // A start time that has passed once no longer delays the session, even if the clock is set back.
+        // Once a start time has passed, it no longer delays the session, even if the clock is set back.
         for index in sessions.indices where !isTooEarly(sessions[index]) { sessions[index].notBefore = nil }
         if mode == .draining, let drainDeadline, drainDeadline <= now.uptime { interruptAll() }
         repeat {
-            restoreDisplacedByIdleOwners()
+            restoreDisplacedByIdlePreemptors()
         } while activateNext() || forgetYields()
         applyRetention()
         if mode == .draining || mode == .stopping, !isAnythingRunning { mode = .stopped }
         if mode != .draining { drainDeadline = nil }
     }
 
-    private mutating func restoreDisplacedByIdleOwners() {
+    private mutating func restoreDisplacedByIdlePreemptors() {
         guard mode == .running else { return }
-        while let owner = sessions.first(where: { isIdleOwner($0) }) { restoreDisplaced(by: owner.id) }
+        while let preemptor = sessions.first(where: { isIdlePreemptor($0) }) { restoreDisplaced(by: preemptor.id) }
     }
 
-    private func isIdleOwner(_ owner: ReferenceSession) -> Bool {
-        owner.state == .waiting && owner.displacedBy == nil && !canStartIfSlotIsFree(owner)
-            && sessions.contains { $0.displacedBy == owner.id }
+    private func isIdlePreemptor(_ preemptor: ReferenceSession) -> Bool {
+        preemptor.state == .waiting && preemptor.displacedBy == nil && !canStartIfSlotIsFree(preemptor)
+            && sessions.contains { $0.displacedBy == preemptor.id }
     }
 
     private mutating func activateNext() -> Bool {
@@ -60,7 +60,7 @@ extension ReferenceQueue {
         sessions[index].run = runNumbers
         sessions[index].isStopRequested = false
         sessions[index].hasNewItems = false
-        sessions[index].runAgain = 0
+        sessions[index].runAgainMark = 0
         runs[sessions[index].id, default: []].append(runNumbers)
         started.append(sessions[index].id)
         if let account = account(sessions[index].account), let endpoint = firstAvailableEndpoint(account) {
@@ -74,7 +74,7 @@ extension ReferenceQueue {
         stopRequested.append(sessions[index].id)
     }
 
-    // MARK: Reports
+    // MARK: Run events
 
     mutating func handle(_ content: RunEvent.Content, of id: SessionID, runsAgo: Int) {
         guard let numbers = runs[id], numbers.count > runsAgo else { return }
@@ -94,18 +94,18 @@ extension ReferenceQueue {
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
-            // If the run ends with a wait, a `run` call during the run takes effect now.
-            let mark = sessions[index].state == .running ? sessions[index].runAgain : 0
-            sessions[index].runAgain = 0
+            // If the session must wait after this run, a `run` call that came during the run takes effect now.
+            let mark = sessions[index].state == .running ? sessions[index].runAgainMark : 0
+            sessions[index].runAgainMark = 0
             ended(index, run, outcome)
             if mark != 0, sessions[index].state == .waiting { runNow(index, mark: mark) }
         case .file(_, .completed(_, let endpoint)):
-            sessions[index].runAgain = 0
+            sessions[index].runAgainMark = 0
             sessions[index].hasTransferred = true
             works(endpoint)
-        case .waitsSkipped: sessions[index].runAgain = 0
+        case .waitsSkipped: sessions[index].runAgainMark = 0
         case .connected, .file(_, .checkpoint):
-            sessions[index].runAgain = 0
+            sessions[index].runAgainMark = 0
             sessions[index].hasTransferred = true
         case .endpoint(let endpoint): health.uses(endpoint, run)
         case .probe(let endpoint): health.probe(endpoint, run, now)
@@ -114,7 +114,7 @@ extension ReferenceQueue {
     }
 
     private mutating func works(_ endpoint: Endpoint) {
-        if health.breakers.contains(where: { $0.isOf(endpoint) && $0.openUntil != nil }) {
+        if health.breakers.contains(where: { $0.matches(endpoint) && $0.openUntil != nil }) {
             for index in sessions.indices where account(sessions[index].account)?.account.endpoints.contains(endpoint) == true {
                 if sessions[index].retryAt != nil { sessions[index].retryAt = sessions[index].ownRetryAt }
             }
@@ -128,7 +128,7 @@ extension ReferenceQueue {
         sessions[index].run = nil
         sessions[index].isStopRequested = false
         sessions[index].hasNewItems = false
-        if case .accountBlocked(_, let refused) = outcome { block(refused, ifOf: sessions[index].account, run: run) }
+        if case .accountBlocked(_, let refused) = outcome { block(refused, accountNumber: sessions[index].account, run: run) }
         if case .finished(let failure, _) = outcome, !hasNewItems, sessions[index].state != .cancelled {
             return end(index, as: failure == nil ? .completed : .failed)
         }
@@ -143,10 +143,10 @@ extension ReferenceQueue {
         if mode == .running || mode == .draining, isAble(sessions[index]) { beginRun(index) } else { giveUpSlot(index, .interrupted) }
     }
 
-    private mutating func block(_ refused: Account, ifOf number: Int, run: UInt64) {
-        for index in accounts.indices where accounts[index].number == number && run > accounts[index].answeredAt {
-            let present = accounts[index].account
-            if present.name == refused.name, present.endpoints == refused.endpoints { accounts[index].isBlocked = true }
+    private mutating func block(_ refused: Account, accountNumber: Int, run: UInt64) {
+        for index in accounts.indices where accounts[index].number == accountNumber && run > accounts[index].latestRunAtUnblocking {
+            let current = accounts[index].account
+            if current.name == refused.name, current.endpoints == refused.endpoints { accounts[index].isBlocked = true }
         }
     }
 
@@ -156,7 +156,7 @@ extension ReferenceQueue {
     /// each session that may probe first (at most 290 s). Returns zero if an endpoint is available, or if the account is blocked.
     private func delayForOtherProbes(of session: ReferenceSession) -> Duration {
         guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
-            let until = usableEndpoints(account).map({ health.unavailable($0, at: now) }).min()
+            let until = usableEndpoints(account).map({ health.unavailableUntil($0, at: now) }).min()
         else { return .zero }
         let others = sessions.count { $0.id != session.id && $0.account == session.account && isEligible($0) }
         return until - now.uptime + .seconds(10) * min(others, 29)
@@ -182,8 +182,8 @@ extension ReferenceQueue {
     /// Makes a session wait for one of the unavailable endpoints, if others are available but can't serve this session.
     private mutating func waitForAnotherEndpoint(_ index: Int) {
         guard isAble(sessions[index]), let account = account(sessions[index].account) else { return }
-        let others = usableEndpoints(account).filter { !health.isAvailable($0, at: now) }
-        let wait = (others.map { health.unavailable($0, at: now) }.min() ?? now.uptime) - now.uptime
+        let unavailable = usableEndpoints(account).filter { !health.isAvailable($0, at: now) }
+        let wait = (unavailable.map { health.unavailableUntil($0, at: now) }.min() ?? now.uptime) - now.uptime
         sessions[index].retryAt = now + max(wait, .seconds(1))
         sessions[index].ownRetryAt = now
     }

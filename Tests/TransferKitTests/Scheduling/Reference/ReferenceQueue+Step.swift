@@ -7,7 +7,7 @@ extension ReferenceQueue {
         stopRequested = []
         var outcome = Outcome()
         do throws(QueueError) {
-            outcome.answer = try handle(event, at: now)
+            outcome.result = try handle(event, at: now)
         } catch {
             outcome.code = error.code
         }
@@ -30,6 +30,6 @@ extension ReferenceQueue {
                     id: session.id, state: session.shownState, target: session.state, isEnding: session.isEnding,
                     holdsSlot: session.holdsSlot, hasRun: session.run != nil, why: withReasons ? queue.why(session) : nil)
             },
-            runs: runsAtWork.reduce(into: [:]) { $0[account($1)?.account.name ?? "", default: 0] += 1 })
+            runs: accountsOfRuns.reduce(into: [:]) { $0[account($1)?.account.name ?? "", default: 0] += 1 })
     }
 }

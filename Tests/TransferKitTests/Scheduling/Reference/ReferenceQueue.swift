@@ -56,9 +56,9 @@ struct ReferenceQueue {
         var copy = self
         copy.now = now
         if copy.opening == nil { copy.opening = now }
-        let answer = try copy.decide(event)
+        let result = try copy.decide(event)
         self = copy
-        return answer
+        return result
     }
 
     private mutating func decide(_ event: ModelEvent) throws(QueueError) -> InputResult {
@@ -89,13 +89,13 @@ struct ReferenceQueue {
         return index
     }
 
-    /// Returns the queue after the process was killed and another process opened the store.
+    /// Returns the queue after the process was killed and another process opened the storage folder.
     func restarted() -> ReferenceQueue {
         var queue = ReferenceQueue(settings)
         queue.limit = limit
         queue.accounts = accounts
         // A new process numbers its runs from 1.
-        for index in accounts.indices { queue.accounts[index].answeredAt = 0 }
+        for index in accounts.indices { queue.accounts[index].latestRunAtUnblocking = 0 }
         queue.accountNumbers = accountNumbers
         queue.sessionNumbers = sessionNumbers
         queue.orderRevision = orderRevision
@@ -106,7 +106,7 @@ struct ReferenceQueue {
             session.earlierTags = session.tags
             session.isStopRequested = false
             session.hasNewItems = false
-            session.runAgain = 0
+            session.runAgainMark = 0
             session.yieldedAt = nil
             session.spaceAt = nil
             session.retryAt = nil

@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// The record of a session in a ``ReferenceQueue``.
+/// A session in a ``ReferenceQueue``.
 struct ReferenceSession {
     /// The order of waiting sessions: lower values start first.
     enum StartPriority: Int {
@@ -31,8 +31,8 @@ struct ReferenceSession {
     var hasBegun = false
     /// Whether the session has transferred bytes. Its account is then fixed.
     var hasTransferred = false
-    /// The mark of a `run` call during the current run, if the run has made no progress since then; otherwise 0.
-    var runAgain = 0
+    /// The number of the operation that called `run` during the current run, if the run has made no progress since then; otherwise 0.
+    var runAgainMark = 0
     /// The session's state. While a run is stopping, the state after its end, unless the run still completes or fails the session.
     var state: SessionState
     /// The number of the run in progress; nil without one.
@@ -44,6 +44,7 @@ struct ReferenceSession {
     var displacedBy: SessionID?
     var yieldedAt: Duration?
     var retryAt: DualInstant?
+    /// The time at which the next attempt would be due if the session did not also wait for probes by other sessions.
     var ownRetryAt: DualInstant?
     var spaceAt: Duration?
     var notBefore: Date?
@@ -87,11 +88,11 @@ struct ReferenceSession {
     }
 }
 
-/// The record of an account in a ``ReferenceQueue``.
+/// An account in a ``ReferenceQueue``.
 struct ReferenceAccount {
     let number: Int
     var account: Account
     var isBlocked = false
     /// The number of the latest run when the app last saved or unblocked the account. Runs up to this number can't block the account.
-    var answeredAt: UInt64 = 0
+    var latestRunAtUnblocking: UInt64 = 0
 }

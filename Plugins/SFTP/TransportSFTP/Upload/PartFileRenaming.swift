@@ -2,11 +2,11 @@ import Foundation
 import TransferCore
 
 /// Renames a complete part file to a name that the overwrite policy allows. The rename is atomic if the server supports atomic renames.
-struct PartPlacing: Sendable {
+struct PartFileRenaming: Sendable {
     let client: SFTPClient
     let features: SFTPFeatures
     let paths: RemoteFilePaths
-    let part: [UInt8]
+    let partPath: [UInt8]
     let policy: OverwritePolicy
     let source: UploadSource
 
@@ -22,7 +22,7 @@ struct PartPlacing: Sendable {
     /// Returns the attributes of the file with the final name. Returns nil if no file has this name, or if the policy is `rename`, which
     /// chooses a free name later.
     func existingFile() async throws -> FileAttributes? {
-        policy == .rename ? nil : try await client.attributesIfThere(paths.final)
+        policy == .rename ? nil : try await client.attributesIfPresent(paths.final)
     }
 
     /// Checks whether the policy keeps an existing file, so that the upload is unnecessary. Call this method before sending content.
@@ -69,13 +69,13 @@ struct PartPlacing: Sendable {
             try await journal(paths.final)
             if try await renameIfFree(to: paths.final) { return receipt(bytes: size, paths.final) }
             if policy == .never { throw TransferError.remoteFileExists(paths.name, at: client.serverName) }
-            try await client.perform(.remove(part))
+            try await client.perform(.remove(partPath))
             return receipt(bytes: size, paths.final)
         case .rename:
             for number in 0..<Self.maximumNumbers {
                 let candidate = paths.numbered(number)
                 // Check each name first, because on some servers a rename replaces an existing file.
-                guard try await client.attributesIfThere(candidate) == nil else { continue }
+                guard try await client.attributesIfPresent(candidate) == nil else { continue }
                 try await journal(candidate)
                 if try await renameIfFree(to: candidate) { return receipt(bytes: size, candidate) }
             }
@@ -87,14 +87,14 @@ struct PartPlacing: Sendable {
     ///
     /// - Returns: Whether the name was free.
     private func renameIfFree(to final: [UInt8]) async throws -> Bool {
-        guard try await client.attributesIfThere(final) == nil else { return false }
+        guard try await client.attributesIfPresent(final) == nil else { return false }
         do {
             // Fails if a file with that name exists (draft-ietf-secsh-filexfer-02, section 6.5).
-            try await client.perform(.rename(part, to: final))
+            try await client.perform(.rename(partPath, to: final))
             return true
         } catch let failure as StatusFailure {
             if failure.status.code.meansMissing { throw Self.lost(paths.name, at: client.serverName) }
-            if try await client.attributesIfThere(final) != nil { return false }
+            if try await client.attributesIfPresent(final) != nil { return false }
             throw failure
         }
     }
@@ -105,7 +105,7 @@ struct PartPlacing: Sendable {
     private func replace() async throws -> [String] {
         if features.offers(.posixRename) {
             do {
-                try await client.perform(.posixRename(part, to: paths.final))
+                try await client.perform(.posixRename(partPath, to: paths.final))
             } catch let failure as StatusFailure {
                 throw try await explain(failure)
             }
@@ -113,24 +113,24 @@ struct PartPlacing: Sendable {
         }
         // If a file with the new name exists, some servers replace it, and others reject this request.
         do {
-            try await client.perform(.rename(part, to: paths.final))
+            try await client.perform(.rename(partPath, to: paths.final))
             return []
         } catch let failure as StatusFailure where !failure.status.code.meansMissing {
             // Removing an existing file can help only if there is one, and it is not a folder.
             guard failure.status.code.mayMeanExisting,
-                let found = try await client.attributesIfThere(paths.final), found.kind != .folder
+                let found = try await client.attributesIfPresent(paths.final), found.kind != .folder
             else {
                 throw try await explain(failure)
             }
         }
         try await client.perform(.remove(paths.final))
-        try await client.perform(.rename(part, to: paths.final))
+        try await client.perform(.rename(partPath, to: paths.final))
         return ["\(client.serverName) can't replace a file atomically, so \(paths.name) was missing for a moment."]
     }
 
     private func explain(_ failure: StatusFailure) async throws -> any Error {
         if failure.status.code.meansMissing { return Self.lost(paths.name, at: client.serverName) }
-        if try await client.attributesIfThere(paths.final)?.kind == .folder { return folderExists }
+        if try await client.attributesIfPresent(paths.final)?.kind == .folder { return folderExists }
         return failure
     }
 
@@ -141,15 +141,15 @@ struct PartPlacing: Sendable {
     /// Checks whether the part file was renamed although the response to the rename was lost.
     ///
     /// - Returns: The receipt if the part file was renamed; nil if the part file is complete, but not renamed.
-    /// - Throws: A `TransferError` of the class `resumeLost` if the file is incomplete or missing under both names.
+    /// - Throws: A `TransferError` of the class `resumeLost` if neither name has the complete new file.
     func finishAfterLostResponse(_ checkpoint: UploadCheckpoint, size: Int64) async throws -> TransferReceipt? {
-        if let found = try await client.attributesIfThere(part) {
+        if let found = try await client.attributesIfPresent(partPath) {
             guard found.size == UInt64(exactly: size) else { throw Self.lost(paths.name, at: client.serverName) }
             return nil
         }
         let final = [UInt8](checkpoint.final)
         // A file that existed before the upload can have the same size.
-        guard let found = try await client.attributesIfThere(final), found.size == UInt64(exactly: size),
+        guard let found = try await client.attributesIfPresent(final), found.size == UInt64(exactly: size),
             checkpoint.existing != FileVersion(found)
         else {
             throw Self.lost(paths.name, at: client.serverName)

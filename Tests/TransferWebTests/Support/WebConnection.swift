@@ -8,10 +8,10 @@ import SystemPackage
     import Darwin
 #endif
 
-/// A TCP connection to the web server. It does not use the WebSocket protocol.
-final class WebSocket: Sendable {
+/// A TCP connection to the web server.
+final class WebConnection: Sendable {
     private let descriptor: FileDescriptor
-    private let queue = DispatchQueue(label: "web-socket")
+    private let queue = DispatchQueue(label: "web-connection")
 
     /// - Parameter receiveBuffer: The size of the receive buffer in bytes; nil for the system's choice.
     init(port: UInt16, receiveBuffer: CInt? = nil) throws {

@@ -9,7 +9,7 @@ import TransportSFTP
 
 /// Files that remain on OpenSSH's server after a session is cancelled or a response is lost.
 @Suite(.timeLimit(.minutes(10)))
-struct SFTPDiscardTests {
+struct SFTPRemovalTests {
     /// The queue's time limit for one removal. A clock jump of this duration would end the removal before the server responds.
     private static let removalTimeout = Duration.seconds(120)
 
@@ -22,8 +22,8 @@ struct SFTPDiscardTests {
         // With a limit of 0, the server has created the part file, but its response is lost.
         let gate = TransferGate(of: folder.files, at: limit)
         let relay = try RawServer.relay(to: folder.server.port, passes: gate.passes)
-        let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
-        let transport = ObservedTransport(base: SFTPTransport(), didDiscard: { didDiscard.yield($0.confirmed) })
+        let (removals, didRemove) = AsyncStream.makeStream(of: Int64.self)
+        let transport = ObservedTransport(base: SFTPTransport(), didRemove: { didRemove.yield($0.confirmed) })
         let clock = AdvanceableClock()
         let queue = try await interop.openQueue(
             Account("real", endpoints: [try folder.endpoint(port: relay.port)]), transports: [transport], clock: clock.engineClock)
@@ -31,7 +31,7 @@ struct SFTPDiscardTests {
             try .upload([interop.file("large", size: 12 << 20)], to: "real", options: SessionOptions(overwrite: .always)))
         try await queue.start()
         for await _ in gate.holds { break }
-        #expect(TransferGate.partSize(in: folder.files) != nil)
+        #expect(TransferGate.partFileSize(in: folder.files) != nil)
         try await queue.cancel(session.id, discarding: true)
         // The bytes that the gate stalled never arrive.
         gate.open()
@@ -40,7 +40,7 @@ struct SFTPDiscardTests {
             for await wait in clock.sleeps where wait >= .seconds(1) && wait != Self.removalTimeout { clock.advance(by: wait) }
         }
         clock.advance(by: .seconds(100))
-        for await _ in discards { break }
+        for await _ in removals { break }
         advancing.cancel()
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == [])
         await queue.shutdown()
@@ -52,8 +52,8 @@ struct SFTPDiscardTests {
     @Test func cancelledUploadLeavesNoPartFileIfConnectionStaysOpen() async throws {
         let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
-        let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
-        let transport = ObservedTransport(base: SFTPTransport(), didDiscard: { didDiscard.yield($0.confirmed) })
+        let (removals, didRemove) = AsyncStream.makeStream(of: Int64.self)
+        let transport = ObservedTransport(base: SFTPTransport(), didRemove: { didRemove.yield($0.confirmed) })
         let queue = try await interop.openQueue(Account("real", endpoints: [try folder.endpoint()]), transports: [transport])
         // The session is so slow that it is cancelled before it completes.
         try await queue.setRateLimit(1 << 20)
@@ -64,7 +64,7 @@ struct SFTPDiscardTests {
         try await queue.start()
         await session.waitUntilSent(1)
         try await queue.cancel(session.id, discarding: true)
-        for await _ in discards { break }
+        for await _ in removals { break }
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == [])
         await queue.shutdown()
         await folder.close()

@@ -9,13 +9,13 @@ package import TransferCore
     import Darwin
 #endif
 
-/// Names and removes the part files of downloads on this machine. In a fleet, also takes part files away from the queue that ran the
-/// session before. Like remote content, each part file to remove has an entry in the discard outbox (``DiscardOutbox``), which survives
+/// Names and removes the part files of downloads on this machine. In a fleet, also takes part files away from the queue that ran the session
+/// before. Like the removals of remote content, the pending removals of part files are in the discard outbox (``DiscardOutbox``), which survives
 /// restarts of the process.
 ///
-/// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The store therefore always
-/// lists all part files that may exist on the disk. The checkpoint is stored under a separate endpoint address (`Endpoint.localPart(of:)`).
-package struct LocalParts: Sendable {
+/// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The database therefore always
+/// lists all part files that may exist on the disk. The checkpoint is stored under a separate endpoint address (`Endpoint.localPartFile(of:)`).
+package struct LocalPartFiles: Sendable {
     private let sources: SourceFolders
     private let sync: @Sendable (FileDescriptor) -> CInt
     /// The download folders with a removal in progress.
@@ -35,35 +35,35 @@ package struct LocalParts: Sendable {
         // limits.h).
         let hash = endpoint.address.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         let suffix = Array(".\(transferID)-\(String(hash, radix: 16)).part".utf8)
-        let part = Array(".".utf8) + own.prefix(240 - suffix.count) + suffix
-        return name.removingLastComponent().pushing(FilePath(bytes: part))
+        let partFile = Array(".".utf8) + own.prefix(240 - suffix.count) + suffix
+        return name.removingLastComponent().pushing(FilePath(bytes: partFile))
     }
 
     /// The stored checkpoint of a part file.
-    package func checkpoint(of part: FilePath, below root: FilePath) -> Checkpoint {
-        Checkpoint(data: Data(sources.stored(root) + [0] + part.bytes), confirmed: 0)
+    package func checkpoint(of partFile: FilePath, below root: FilePath) -> Checkpoint {
+        Checkpoint(data: Data(sources.stored(root) + [0] + partFile.bytes), confirmed: 0)
     }
 
     /// The download folder of a part file; nil for any other checkpoint.
     func root(of checkpoint: Checkpoint) -> FilePath? { paths(in: checkpoint)?.root }
 
     /// The name of a part file, relative to its download folder; nil for any other checkpoint.
-    func name(in checkpoint: Checkpoint) -> FilePath? { paths(in: checkpoint)?.part }
+    func name(in checkpoint: Checkpoint) -> FilePath? { paths(in: checkpoint)?.partFile }
 
     /// Returns whether a part file is complete: the file also has its final name, or is about to get this name. No queue writes content into
     /// such a file.
     func isComplete(_ checkpoint: Checkpoint) async -> Bool {
-        guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, last.kind == .regular else { return false }
+        guard let (root, partFile) = paths(in: checkpoint), let last = partFile.lastComponent, last.kind == .regular else { return false }
         let name = FilePath(root: nil, components: last)
-        return await BlockingIO.run(.parts) {
-            guard let folder = try? ConfinedFolder.open(root, parentOf: part, creates: false).folder else { return false }
+        return await BlockingIO.run(.partFiles) {
+            guard let folder = try? ConfinedFolder.open(root, parentOf: partFile, creates: false).folder else { return false }
             defer { try? folder.close() }
             func links(_ name: FilePath) -> Int {
                 var found = stat()
                 let result = unsafe name.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) }
                 return result == 0 ? Int(found.st_nlink) : 0
             }
-            return links(name) > 1 || links(DownloadDestination.placingName(of: name)) > 0
+            return links(name) > 1 || links(DownloadDestination.temporaryName(of: name)) > 0
         }
     }
 
@@ -78,19 +78,21 @@ package struct LocalParts: Sendable {
     ///   must use it. Otherwise, the part file no longer exists.
     /// - Throws: A ``/TransferCore/TransferError`` if the former owner may still give the part file its final name.
     package func seize(_ checkpoint: Checkpoint, as own: FilePath) async throws(TransferError) -> Bool {
-        guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, let ownLast = own.lastComponent else { return false }
+        guard let (root, partFile) = paths(in: checkpoint), let last = partFile.lastComponent, let ownLast = own.lastComponent else {
+            return false
+        }
         let (name, ownName) = (FilePath(root: nil, components: last), FilePath(root: nil, components: ownLast))
-        return try await BlockingIO.run(.parts) { () throws(TransferError) in
+        return try await BlockingIO.run(.partFiles) { () throws(TransferError) in
             let folder: FileDescriptor
             do throws(TransferError) {
-                folder = try ConfinedFolder.open(root, parentOf: part, creates: false).folder
+                folder = try ConfinedFolder.open(root, parentOf: partFile, creates: false).folder
             } catch {
                 guard error.code == .noSuchFile else { throw error }
                 return false
             }
             defer { try? folder.close() }
             func check(_ result: CInt) throws(TransferError) {
-                guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
+                guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(partFile), errno: errno) }
             }
             Self.removePlaceholder(of: name, in: folder)
             // The former owner completes the download with link(2) or rename(2) on the old name. Both fail once the name has changed.
@@ -101,7 +103,7 @@ package struct LocalParts: Sendable {
             guard result == 0 else { return false }
             // Removes the second name of a complete part file. The former owner may be about to rename this name to the final name.
             try check(
-                unsafe DownloadDestination.placingName(of: name).withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) })
+                unsafe DownloadDestination.temporaryName(of: name).withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) })
             var found = stat()
             try check(unsafe ownName.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) })
             if found.st_nlink > 1 { return true }
@@ -110,7 +112,7 @@ package struct LocalParts: Sendable {
         }
     }
 
-    private func paths(in checkpoint: Checkpoint) -> (root: FilePath, part: FilePath)? {
+    private func paths(in checkpoint: Checkpoint) -> (root: FilePath, partFile: FilePath)? {
         guard let end = checkpoint.data.firstIndex(of: 0) else { return nil }
         return (
             FilePath(bytes: sources.path(.folder, [UInt8](checkpoint.data[..<end]))), FilePath(bytes: checkpoint.data[(end + 1)...])
@@ -130,21 +132,22 @@ package struct LocalParts: Sendable {
             let error = TransferError(.transient, .timedOut, "\(root) does not respond: an earlier removal in it has not returned.")
             return Dictionary(uniqueKeysWithValues: checkpoints.indices.map { ($0, error) })
         }
-        return await BlockingIO.run(.parts) {
+        return await BlockingIO.run(.partFiles) {
             defer { busy.withLock { _ = $0.remove(root) } }
             return removeNow(checkpoints)
         }
     }
 
     /// Removes the empty file that reserves the final name of a part file, on a file system without hard links.
-    private static func removePlaceholder(of part: FilePath, in folder: FileDescriptor) {
+    private static func removePlaceholder(of partFile: FilePath, in folder: FileDescriptor) {
         func status(_ name: FilePath) -> stat? {
             var found = stat()
             let result = unsafe name.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) }
             return result == 0 && found.st_mode & S_IFMT == S_IFREG ? found : nil
         }
-        let noteName = DownloadDestination.placingName(of: part)
-        guard let size = status(noteName)?.st_size, size < PlacingNote.maximumSize, let partSize = status(part)?.st_size, partSize > 0
+        let noteName = DownloadDestination.temporaryName(of: partFile)
+        guard let size = status(noteName)?.st_size, size < FinalNameNote.maximumSize, let partFileSize = status(partFile)?.st_size,
+            partFileSize > 0
         else {
             return
         }
@@ -153,9 +156,10 @@ package struct LocalParts: Sendable {
         guard descriptor >= 0 else { return }
         let file = FileDescriptor(rawValue: descriptor)
         defer { try? file.close() }
-        var bytes = [UInt8](repeating: 0, count: PlacingNote.maximumSize)
+        var bytes = [UInt8](repeating: 0, count: FinalNameNote.maximumSize)
         guard let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try file.read(into: $0) }),
-            let note = PlacingNote(Array(bytes[..<count])), note.reservesName, note.size == Int64(partSize), status(note.name)?.st_size == 0
+            let note = FinalNameNote(Array(bytes[..<count])), note.reservesName, note.size == Int64(partFileSize),
+            status(note.name)?.st_size == 0
         else { return }
         _ = unsafe note.name.withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) }
     }
@@ -166,37 +170,37 @@ package struct LocalParts: Sendable {
         defer { for folder in folders.values { try? folder.close() } }
         var removed: [FilePath: [Int]] = [:]
         for (index, checkpoint) in checkpoints.enumerated() {
-            guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, last.kind == .regular else { continue }
+            guard let (root, partFile) = paths(in: checkpoint), let last = partFile.lastComponent, last.kind == .regular else { continue }
             let name = FilePath(root: nil, components: last)
-            let parent = part.removingLastComponent()
+            let parent = partFile.removingLastComponent()
             do throws(TransferError) {
                 let opened: FileDescriptor
                 if let folder = folders[parent] {
                     opened = folder
                 } else {
-                    opened = try ConfinedFolder.open(root, parentOf: part, creates: false).folder
+                    opened = try ConfinedFolder.open(root, parentOf: partFile, creates: false).folder
                 }
                 folders[parent] = opened
                 Self.removePlaceholder(of: name, in: opened)
-                // The placing name may belong to a small file that contains the final name; see ``DownloadDestination``. Remove that file
-                // first. If only the part file were gone, the small file would seem to describe an older file with the final name.
-                for name in [DownloadDestination.placingName(of: name), name] {
+                // The temporary name may belong to a small file that contains the final name; see ``DownloadDestination``. Remove that file first. If
+                // only the part file were gone, the small file would seem to describe an older file with the final name.
+                for name in [DownloadDestination.temporaryName(of: name), name] {
                     let result = unsafe name.withPlatformString { unsafe unlinkat(opened.rawValue, $0, 0) }
-                    guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
+                    guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(partFile), errno: errno) }
                 }
                 removed[parent, default: []].append(index)
             } catch {
                 if error.code != .noSuchFile, error.code != .unsafeName { failures[index] = error }
             }
         }
-        // After this method returns, the store deletes the entries of the part files. Without the sync, the removed files may reappear
-        // after a power loss (fsync(2), on directories), and no entry would list them.
+        // After this method returns, the queue deletes these removals from the outbox. Without the sync, the removed files may reappear after a
+        // power loss (fsync(2), on directories), and no pending removal would refer to them.
         for (parent, folder) in folders {
-            guard let parts = removed[parent], sync(folder) != 0 else { continue }
+            guard let indices = removed[parent], sync(folder) != 0 else { continue }
             let code = errno
-            for index in parts {
-                guard let (root, part) = paths(in: checkpoints[index]) else { continue }
-                failures[index] = .destinationUnavailable(root.pushing(part), errno: code)
+            for index in indices {
+                guard let (root, partFile) = paths(in: checkpoints[index]) else { continue }
+                failures[index] = .destinationUnavailable(root.pushing(partFile), errno: code)
             }
         }
         return failures

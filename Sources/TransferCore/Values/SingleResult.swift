@@ -1,7 +1,7 @@
 import Locking
 
-/// A result that one caller waits for. Only the first result counts, and it may arrive before the caller waits.
-package final class Once<Value: Sendable>: Sendable {
+/// A result that one caller waits for. Only the first result has an effect, and it may arrive before the caller waits.
+package final class SingleResult<Value: Sendable>: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Value, any Error>?
         var result: Result<Value, any Error>?
@@ -25,7 +25,7 @@ package final class Once<Value: Sendable>: Sendable {
         return isFirst
     }
 
-    /// Waits for the result, even if the caller is cancelled. Only one caller can wait.
+    /// Waits for the result, even if the calling task is cancelled. Only one caller can wait.
     package func value() async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             let result = state.withLock { state -> Result<Value, any Error>? in
@@ -39,7 +39,7 @@ package final class Once<Value: Sendable>: Sendable {
     /// Waits for the result. If the calling task is cancelled first, `CancellationError` becomes the result, and later results have no effect.
     /// Only one caller can wait.
     ///
-    /// - Parameter onCancel: Called if the caller is cancelled before the result.
+    /// - Parameter onCancel: Called if the calling task is cancelled before a result is set.
     package func valueUnlessCancelled(onCancel: @escaping @Sendable () -> Void = {}) async throws -> Value {
         try await withTaskCancellationHandler {
             try await value()

@@ -4,7 +4,7 @@ import Locking
 import TransferCore
 
 /// Calls an app's header hook. After a rejection, renews the credentials only once, on behalf of all requests that used them.
-package final class HeaderSource: Sendable {
+package final class HeaderHookCaller: Sendable {
     private enum Work: Hashable {
         case renewal(endpointAddress: String)
         case request(Int)
@@ -14,8 +14,8 @@ package final class HeaderSource: Sendable {
         /// The number of times that the credentials of each endpoint were renewed, by the endpoint's address.
         var renewals: [String: Int] = [:]
         var lastCallNumber = 0
-        /// The hook's changes for each file, to apply to later requests. A change applies only as long as its `renewals` equals the
-        /// endpoint's renewal count.
+        /// The hook's changes for each file, which later requests reuse. A change is reused only while its `renewals` equals the endpoint's
+        /// renewal count.
         var changes: [FileKey: (change: HeaderChange, renewals: Int)] = [:]
     }
 
@@ -44,7 +44,7 @@ package final class HeaderSource: Sendable {
 
     /// - Parameters:
     ///   - reserved: The headers that the hook must not change.
-    ///   - reuse: How long the transport uses the headers that the hook returned for a file.
+    ///   - reuse: When the transport reuses the headers that the hook returned for a file.
     package init(_ hook: @escaping HeaderHook, reserved: ReservedHeaders, reuse: HeaderReuse) {
         self.hook = hook
         self.reserved = reserved
@@ -95,7 +95,7 @@ package final class HeaderSource: Sendable {
         }
     }
 
-    /// Returns the headers for retrying a rejected request.
+    /// Returns the headers with which to repeat a rejected request.
     ///
     /// - Parameter renewals: The value of ``renewals(at:)`` before the request was sent. If another request has renewed the credentials
     ///   since then, this method returns the same headers as for a new request.
@@ -156,7 +156,7 @@ package final class HeaderSource: Sendable {
 
 /// The headers that an app's hook added, changed or removed.
 private struct HeaderChange: Sendable {
-    /// The changed names, in lowercase, and the fields that the hook returned for them; no fields for a removed name.
+    /// The changed names, in lower case, and the fields that the hook returned for them; no fields for a removed name.
     private let changes: [(name: String, fields: [HTTPHeaders.Field])]
 
     init(from before: HTTPHeaders, to after: HTTPHeaders) {

@@ -7,9 +7,9 @@ import TransferCore
 ///
 /// The queue rejects such items when they are added. However, endpoints at which files with the same name clash can be added to the account
 /// later.
-final class RunNames: Sendable {
-    /// The clashes of the session's names, by ``RemoteNameClash/name``; nil until an endpoint needs the clashes, and after items were added. The
-    /// clashes include items that are not expanded yet.
+final class RunNameClashes: Sendable {
+    /// The clashes of the session's names, by ``RemoteNameClash/name``; nil until the run first needs the clashes, and again after items were added.
+    /// The clashes include items that are not expanded yet.
     private let clashes = Locked<(found: [NameKey: RemoteNameClash]?, additions: Int)>((nil, 0))
 
     /// Forgets the clashes, because items were added to the session. The next check finds the clashes again.
@@ -17,8 +17,7 @@ final class RunNames: Sendable {
 
     /// Checks that an endpoint would not lose a file because of its name.
     ///
-    /// - Throws: ``TransferError`` of the class ``FailureClass/unsupported``, because other endpoints may keep all files; an error of the
-    ///   store.
+    /// - Throws: ``TransferError`` of the class ``FailureClass/unsupported``, because other endpoints may keep all files; a database error.
     func check(_ file: PendingFile, at endpoint: Endpoint, _ transport: any Transport, in context: RunContext) async throws {
         guard !file.kind.isDownload, file.uploadCapability == nil, let transport = transport as? any FileNaming else { return }
         let clashes = try await clashes(in: context)
@@ -42,10 +41,10 @@ final class RunNames: Sendable {
         let items = try await context.store.itemsWithClashingNames(of: context.key)
         var names = RemoteNames()
         var found: [NameKey: RemoteNameClash] = [:]
-        // Adds outer folders first, so that each item inside one of them is found.
+        // Add outer folders first, so that each item inside one of them is found.
         let folders = items.filter(\.isFolder).sorted { $0.name.count < $1.name.count }
         for item in folders + items.filter({ !$0.isFolder }) {
-            // Does not block: `isFolder` comes from the store, so `add` does not inspect the path.
+            // Does not block: `isFolder` comes from the database, so `add` does not inspect the path.
             if let clash = names.add(item.name, item.source, isFolder: item.isFolder) { found[NameKey(clash.name)] = clash }
         }
         // Items that were added during the read may be missing.

@@ -4,8 +4,9 @@ import TransferCore
 import TransportSFTP
 
 /// Several writers that send ranges of one file in random order, with interruptions.
-@Suite(.timeLimit(.minutes(10))) struct UploadRecordTests {
-    private final class Saved: Sendable {
+@Suite(.timeLimit(.minutes(10))) struct UploadProgressTests {
+    /// Keeps the last saved checkpoint.
+    private final class CheckpointRecorder: Sendable {
         let last = Locked<Checkpoint?>(nil)
 
         var reporter: AttemptReporter {
@@ -31,16 +32,17 @@ import TransportSFTP
     ///
     /// - Parameter sent: Called with each claimed range of bytes.
     private func attempt(
-        _ checkpoint: UploadCheckpoint, _ size: Int64, interruptedAfter steps: Int, using generator: inout Generator, _ saved: Saved,
+        _ checkpoint: UploadCheckpoint, _ size: Int64, interruptedAfter steps: Int, using generator: inout Generator,
+        _ saved: CheckpointRecorder,
         sent: (Range<Int64>) -> Void
     ) async throws {
-        let record = UploadRecord(checkpoint, from: 0, size: size, reporter: saved.reporter)
+        let progress = UploadProgress(checkpoint, from: 0, size: size, reporter: saved.reporter)
         var confirmed: Int64 = 0
         var writers = (0..<Int.random(in: 1...5, using: &generator)).map { _ in Writer() }
         for _ in 0..<steps {
             let number = Int.random(in: writers.indices, using: &generator)
             if Int.random(in: 0..<8, using: &generator) == 0 {
-                try await record.save(writers[number].positions)
+                try await progress.save(writers[number].positions)
                 let last = try #require(saved.last.withLock { $0 })
                 let stored = try #require(UploadCheckpoint(last))
                 #expect(stored.isSound(last.confirmed, for: size))
@@ -49,13 +51,13 @@ import TransportSFTP
                 #expect(stored.ranges?.reduce(0) { $0 + $1.confirmed - $1.start } == last.confirmed)
             }
             if writers[number].index == nil {
-                guard let assigned = record.assignRange() else { continue }
+                guard let assigned = progress.assignRange() else { continue }
                 writers[number].index = assigned.index
                 writers[number].positions[assigned.index] = assigned.start
             }
             guard let index = writers[number].index else { continue }
             let limit = Int64.random(in: 1...3_000_000, using: &generator)
-            if let claim = record.claim(upTo: limit, of: index) {
+            if let claim = progress.claim(upTo: limit, of: index) {
                 #expect(claim.lowerBound == writers[number].positions[index] && claim.count <= limit)
                 writers[number].positions[index] = claim.upperBound
                 sent(claim)
@@ -63,7 +65,7 @@ import TransportSFTP
                 writers[number].index = nil
             }
         }
-        if Bool.random(using: &generator) { for writer in writers { try await record.save(writer.positions) } }
+        if Bool.random(using: &generator) { for writer in writers { try await progress.save(writer.positions) } }
     }
 
     @Test func sumsRangesUpToLargestPosition() {
@@ -77,7 +79,7 @@ import TransportSFTP
     @Test(arguments: 0..<100) func eachAttemptSendsEachMissingByteOnce(seed: UInt64) async throws {
         var generator = Generator(state: seed)
         let size = Int64.random(in: 1...60_000_000, using: &generator)
-        let saved = Saved()
+        let saved = CheckpointRecorder()
         var checkpoint = newCheckpoint(size)
         for round in 0..<6 {
             var claims: [Range<Int64>] = []

@@ -6,7 +6,7 @@ import TransportSFTP
 
 /// The errors of failed uploads, which name the part file that stays on the server.
 @Suite(.timeLimit(.minutes(10)))
-struct RemainingPartTests {
+struct RemainingPartFileTests {
     private static let location = "unfinished part file at peer: /.tq-t-1.part"
 
     private func checkpoint(part: String = "/.tq-t-1.part") throws -> Checkpoint {
@@ -14,7 +14,7 @@ struct RemainingPartTests {
         return Checkpoint(data: try JSONEncoder().encode(stored), confirmed: 100)
     }
 
-    /// Returns a connector whose server responds to requests with the given statuses. It does not respond if the status is nil.
+    /// Returns a connector whose server responds to requests with the given statuses. The server does not respond if the status is nil.
     private func connector(_ status: @escaping @Sendable (PacketType?) -> Status.Code?) -> PeerConnector {
         PeerConnector(
             peer: ScriptedPeer { request in
@@ -43,11 +43,11 @@ struct RemainingPartTests {
         #expect(error?.failureClass == failureClass && error?.cause == nil)
     }
 
-    @Test func namesNoPartFileWithoutPartFile() async throws {
+    @Test func namesNoPartFileIfNoneExists() async throws {
         let connector = TestConnector { _ in throw TransferError(.transient, .connectionLost, "The connection broke.") }
-        let withoutPart = try checkpoint(part: "/reel.mov")
-        for known in [nil, withoutPart] {
-            let error = try await connector.upload(1000, from: known)
+        let withoutPartFile = try checkpoint(part: "/reel.mov")
+        for checkpoint in [nil, withoutPartFile] {
+            let error = try await connector.upload(1000, from: checkpoint)
             #expect(error?.failureClass == .transient && error?.cause == nil)
         }
     }
@@ -83,10 +83,10 @@ struct RemainingPartTests {
         let recorder = Recorder()
         let upload = Task { try await silent.upload(1000, recording: recorder) }
         for await _ in writes { break }
-        #expect(recorder.remainingParts == [])
+        #expect(recorder.remainingPartFiles == [])
         upload.cancel()
         await #expect(throws: CancellationError.self) { try await upload.value }
-        #expect(recorder.remainingParts == [Self.location])
+        #expect(recorder.remainingPartFiles == [Self.location])
     }
 
     /// The stalled attempt is cancelled before it has a connection.
@@ -102,6 +102,6 @@ struct RemainingPartTests {
         for await _ in connections { break }
         upload.cancel()
         await #expect(throws: CancellationError.self) { try await upload.value }
-        #expect(recorder.remainingParts == [Self.location])
+        #expect(recorder.remainingPartFiles == [Self.location])
     }
 }

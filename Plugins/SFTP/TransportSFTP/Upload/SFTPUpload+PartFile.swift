@@ -8,7 +8,7 @@ extension SFTPUpload {
     private static let spaceThreshold: Int64 = 1 << 20
 
     /// An open part file, and the position at which the upload resumes.
-    struct OpenPart {
+    struct OpenPartFile {
         let handle: Handle
         let checkpoint: UploadCheckpoint
         let confirmed: Int64
@@ -16,37 +16,37 @@ extension SFTPUpload {
     }
 
     /// Opens the part file of a checkpoint, or creates a new one.
-    func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartPlacing) async throws -> OpenPart {
-        guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePart(checkpoint, confirmed) }
+    func openPartFile(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartFileRenaming) async throws -> OpenPartFile {
+        guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePartFile(checkpoint, confirmed) }
         // Hides an incomplete part file from other users. The file gets its final permissions before it is renamed.
         let key = creationKey
         let isHidden = !writesFinalName && (keepsMode || client.newFileModes.isKnown(key))
-        let handle = try await newPart(placing, .permissions(isHidden ? NewFileModes.hidden : key.requested))
-        if !writesFinalName { remainingPart.didCreate(part) }
+        let handle = try await makePartFileAndFolders(placing, .permissions(isHidden ? NewFileModes.hidden : key.requested))
+        if !writesFinalName { remainingPartFile.didCreate(partPath) }
         var checkpoint = checkpoint
         checkpoint.precedesPart = nil
         do {
             if !writesFinalName, !keepsMode {
-                checkpoint.mode = try await client.newFileModes.mode(of: handle, key, isHidden: isHidden, at: client)
+                checkpoint.mode = try await client.newFileModes.hide(handle, key, isHidden: isHidden, at: client)
             }
         } catch {
             client.close(handle)
             throw error
         }
-        return OpenPart(handle: handle, checkpoint: checkpoint, confirmed: 0)
+        return OpenPartFile(handle: handle, checkpoint: checkpoint, confirmed: 0)
     }
 
-    private func newPart(_ placing: PartPlacing, _ creation: FileAttributes) async throws -> Handle {
+    private func makePartFileAndFolders(_ placing: PartFileRenaming, _ creation: FileAttributes) async throws -> Handle {
         do {
-            return try await makePart(creation)
+            return try await makePartFile(creation)
         } catch let failure as StatusFailure where failure.status.code == .failure && writesFinalName {
-            guard try await client.attributesIfThere(part)?.kind == .folder else { throw failure }
+            guard try await client.attributesIfPresent(partPath)?.kind == .folder else { throw failure }
             throw placing.folderExists
         } catch let failure as StatusFailure where failure.status.code.meansMissing && !paths.parents.isEmpty {
             // The part file can't be created because folders are missing.
             let creations = paths.parents.map { client.begin(.mkdir($0)) }
             for pending in creations { _ = try await pending.response() }
-            return try await makePart(creation)
+            return try await makePartFile(creation)
         }
     }
 
@@ -56,21 +56,21 @@ extension SFTPUpload {
     /// The key for looking up the permissions of a new file. The permissions depend on the requested mode and, because of access lists, on the
     /// folder.
     var creationKey: NewFileModes.Key {
-        let folder = part.lastIndex(of: UInt8(ascii: "/")).map { Array(part[..<$0]) } ?? []
+        let folder = partPath.lastIndex(of: UInt8(ascii: "/")).map { Array(partPath[..<$0]) } ?? []
         return NewFileModes.Key(folder: folder, requested: (sourceMode ?? 0o666) & 0o666)
     }
 
-    func makePart(_ creation: FileAttributes) async throws -> Handle {
+    func makePartFile(_ creation: FileAttributes) async throws -> Handle {
         // If the transport will read the file back, checks before the first byte whether the server allows reading.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
-        if writesFinalName { return try await client.open(.open(part, mode.union(.truncate), creation)) }
+        if writesFinalName { return try await client.open(.open(partPath, mode.union(.truncate), creation)) }
         // Removes an existing part file first. That file is from an earlier attempt, or another user created it to redirect the content.
-        let removal = client.begin(.remove(part))
-        let opening = client.begin(.open(part, mode.union(.exclusive), creation))
+        let removal = client.begin(.remove(partPath))
+        let opening = client.begin(.open(partPath, mode.union(.exclusive), creation))
         do {
             if case .status(let status) = try await removal.response(), status.code == .ok || status.code.meansMissing {
-                remainingPart.didRemove(part)
+                remainingPartFile.didRemove(partPath)
             }
         } catch {
             opening.abandonOpening()
@@ -80,8 +80,8 @@ extension SFTPUpload {
             return try await opening.handle()
         } catch let failure as StatusFailure where isReadBack && failure.status.code == .permissionDenied {
             // The server forbids only reading if it now creates the file for writing.
-            client.close(try await client.open(.open(part, [.write, .create, .exclusive], creation)))
-            try await client.perform(.remove(part))
+            client.close(try await client.open(.open(partPath, [.write, .create, .exclusive], creation)))
+            try await client.perform(.remove(partPath))
             throw ContentComparison.impossible(paths.name, at: client.serverName, failure)
         }
     }
@@ -91,35 +91,35 @@ extension SFTPUpload {
     /// The transport treats bytes that the server acknowledged before the connection broke as confirmed on three conditions: the part file
     /// is large enough, its last bytes equal the same bytes of the source, and the server can sync it. Otherwise, the server may have lost
     /// the bytes in a power failure.
-    private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
+    private func resumePartFile(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPartFile {
         let handle: Handle
         do {
             handle = try await openForWriting()
         } catch let failure as StatusFailure where failure.status.code.meansMissing {
-            throw PartPlacing.lost(paths.name, at: client.serverName)
+            throw PartFileRenaming.lost(paths.name, at: client.serverName)
         }
         do {
             let size = try await client.attributes(.fstat(handle)).size ?? 0
-            guard size >= UInt64(checkpoint.neededSize(confirmed)) else { throw PartPlacing.lost(paths.name, at: client.serverName) }
+            guard size >= UInt64(checkpoint.neededSize(confirmed)) else { throw PartFileRenaming.lost(paths.name, at: client.serverName) }
             if confirmed == file.source.size { reporter.reportWaiting() }
-            var part = OpenPart(handle: handle, checkpoint: checkpoint, confirmed: confirmed)
+            var partFile = OpenPartFile(handle: handle, checkpoint: checkpoint, confirmed: confirmed)
             if let more = checkpoint.synced(confirmed) {
                 let isLongEnough = size >= UInt64(more.checkpoint.neededSize(more.confirmed))
                 if isLongEnough, let warnings = try await sync(handle, checkpoint, confirmed) {
                     var checkpoint = more.checkpoint
                     checkpoint.interruptedSyncs = InterruptedSyncs(checkpoint.interruptedSyncs).decremented.stored
-                    part = OpenPart(handle: handle, checkpoint: checkpoint, confirmed: more.confirmed, warnings: warnings)
+                    partFile = OpenPartFile(handle: handle, checkpoint: checkpoint, confirmed: more.confirmed, warnings: warnings)
                 } else {
                     // A server reports lost bytes only once, so a later sync would succeed although bytes are lost.
-                    part = OpenPart(handle: handle, checkpoint: checkpoint.withoutUnsynced, confirmed: confirmed)
+                    partFile = OpenPartFile(handle: handle, checkpoint: checkpoint.withoutUnsynced, confirmed: confirmed)
                 }
-                try await reporter.save(part.checkpoint.encoded(confirmed: part.confirmed))
+                try await reporter.save(partFile.checkpoint.encoded(confirmed: partFile.confirmed))
             }
             // Removes the bytes after this size, because no checkpoint covers them.
-            let needed = part.checkpoint.neededSize(part.confirmed)
+            let needed = partFile.checkpoint.neededSize(partFile.confirmed)
             if size > UInt64(needed) { try await client.perform(.fsetstat(handle, .size(needed))) }
-            part.warnings += try await checkUnsynced(part.checkpoint, part.confirmed)
-            return part
+            partFile.warnings += try await checkUnsynced(partFile.checkpoint, partFile.confirmed)
+            return partFile
         } catch {
             client.close(handle)
             throw error
@@ -137,7 +137,9 @@ extension SFTPUpload {
         try await reporter.save(interrupted.encoded(confirmed: confirmed))
         let sync = client.begin(.fsync(handle))
         do {
-            guard let warnings = try await warningsIfSame(RecentBlocks(checkpoint.unsynced(confirmed), only: Self.tail)) else { return nil }
+            guard let warnings = try await warningsIfSame(RecentBlocks(checkpoint.unsynced(confirmed), only: Self.tailSize)) else {
+                return nil
+            }
             try await sync.success()
             return warnings
         } catch is StatusFailure {
@@ -145,20 +147,20 @@ extension SFTPUpload {
         }
     }
 
-    /// The number of bytes to read back from the end of each range. A server that lost bytes also lost the newest bytes of a range.
-    private static let tail: Int64 = 256 << 10
+    /// The number of bytes to read back from the end of each range. A server that lost bytes of a range also lost the newest ones.
+    private static let tailSize: Int64 = 256 << 10
 
     private func openForWriting() async throws -> Handle {
         do {
-            return try await client.open(.open(part, [.write]))
+            return try await client.open(.open(partPath, [.write]))
         } catch let failure as StatusFailure where failure.status.code == .permissionDenied && !writesFinalName {
             // The part file may already have the permissions of a read-only file.
-            try await client.perform(.setstat(part, .permissions(0o600)))
-            return try await client.open(.open(part, [.write]))
+            try await client.perform(.setstat(partPath, .permissions(0o600)))
+            return try await client.open(.open(partPath, [.write]))
         }
     }
 
-    /// If the server can't sync, compares the newest bytes of a checkpoint with the source. After a power failure, some of these bytes may
+    /// If the server can't sync, compares the newest bytes that a checkpoint confirms with the source. After a power failure, some of these bytes may
     /// be lost although the size is the same. Skips streams, because their first bytes are no longer available. Compares nothing if
     /// ``SFTPOptions/sync`` is off.
     ///
@@ -167,10 +169,10 @@ extension SFTPUpload {
     private func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
         guard confirmed > 0, server.options.sync, !features.offers(.fsync), file.source.growth == nil else { return [] }
         let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
-        // After an earlier failure, compares only the ends. On an unstable network, a long comparison would take all the time between two
-        // failures.
-        let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tail) : RecentBlocks(ranges)
-        guard let warnings = try await warningsIfSame(blocks) else { throw PartPlacing.lost(paths.name, at: client.serverName) }
+        // After an earlier failure, compares only the ends of the ranges. On an unstable network, a long comparison would take all the time
+        // between two failures.
+        let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tailSize) : RecentBlocks(ranges)
+        guard let warnings = try await warningsIfSame(blocks) else { throw PartFileRenaming.lost(paths.name, at: client.serverName) }
         return warnings
     }
 
@@ -180,7 +182,7 @@ extension SFTPUpload {
     private func warningsIfSame(_ blocks: RecentBlocks) async throws -> [String]? {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         do {
-            return try await comparison.isSame(blocks, part, paths.name, as: LocalContent(file, size: file.source.size)) ? [] : nil
+            return try await comparison.isSame(blocks, partPath, paths.name, as: LocalContent(file, size: file.source.size)) ? [] : nil
         } catch let error as TransferError where error.failureClass == .unsupported {
             return [
                 "\(client.serverName) does not allow \(paths.name) to be read back, so its content from before the interruption was not compared."
@@ -189,9 +191,9 @@ extension SFTPUpload {
     }
 
     /// Removes the part file. Ignores errors, because the caller throws another error.
-    func removePart() async {
-        guard (try? await client.perform(.remove(part))) != nil else { return }
-        remainingPart.didRemove(part)
+    func removePartFile() async {
+        guard (try? await client.perform(.remove(partPath))) != nil else { return }
+        remainingPartFile.didRemove(partPath)
     }
 
     // MARK: Space
@@ -200,11 +202,11 @@ extension SFTPUpload {
     ///
     /// - Parameter bytes: The number of bytes that remain to be sent.
     func requireSpace(at handle: Handle, for bytes: Int64) async throws {
-        guard bytes >= Self.spaceThreshold, let space = try await client.space(at: handle, part), space.available < UInt64(bytes) else {
+        guard bytes >= Self.spaceThreshold, let space = try await client.space(at: handle, partPath), space.available < UInt64(bytes) else {
             return
         }
         // Keeps the bytes of an earlier attempt, so the upload can resume when there is space again.
-        if known == nil || known?.confirmed == 0 { await removePart() }
+        if earlierProgress == nil || earlierProgress?.confirmed == 0 { await removePartFile() }
         throw TransferError(
             .remoteFull, .remoteFull,
             "\(client.serverName) has \(space.available) bytes free for \(paths.name), which needs \(bytes) more.")
@@ -213,7 +215,7 @@ extension SFTPUpload {
     /// Checks for a full disk after an unexplained failure, because OpenSSH has no status for a full disk.
     func explain(_ failure: StatusFailure, at handle: Handle) async throws -> StatusFailure {
         var failure = failure
-        if let space = try await client.space(at: handle, part), space.available < UInt64(features.writeSize) {
+        if let space = try await client.space(at: handle, partPath), space.available < UInt64(features.writeSize) {
             failure.status.code = .noSpace
         }
         return failure

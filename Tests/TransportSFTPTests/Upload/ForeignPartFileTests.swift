@@ -4,8 +4,8 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Uploads that continue after another queue, which may still have its part file open.
-@Suite(.timeLimit(.minutes(2))) struct ForeignPartTests {
+/// Uploads that resume the upload of another queue, which may still have its part file open.
+@Suite(.timeLimit(.minutes(2))) struct ForeignPartFileTests {
     private static let size = 3_000_000
 
     /// Uploads as the first queue until the transport has an allowance for at least `bytes` bytes, and then cancels this upload.
@@ -39,7 +39,7 @@ import TransportSFTP
         try await ProcessFixture.with { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 1_000_000)
             #expect(checkpoint.confirmed > 0 && fixture.names == [".tq-t-1.part"])
-            // The other queue has its part file open, and writes into it at any time.
+            // The other queue has its part file open, and may write to the file at any time.
             let other = try FileHandle(forUpdating: fixture.server.appending(path: ".tq-t-1.part"))
             let receipt = try await transfer.upload(source, from: checkpoint)
             try other.write(contentsOf: Data("stale".utf8))
@@ -68,8 +68,8 @@ import TransportSFTP
         }
     }
 
-    /// Every interruption leaves a checkpoint from which another queue can continue or clean up.
-    @Test(arguments: [true, false]) func `an interrupted copy leaves no part file`(isDiscarded: Bool) async throws {
+    /// Every interruption leaves a checkpoint from which another queue can resume the upload or remove the part files.
+    @Test(arguments: [true, false]) func `an interrupted copy leaves no part file`(isRemoved: Bool) async throws {
         try await ProcessFixture.with { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 1_000_000)
             for saves in 1...2 {
@@ -89,7 +89,7 @@ import TransportSFTP
                 }
             }
             let last = try #require(transfer.recorder.checkpoints.last)
-            if isDiscarded {
+            if isRemoved {
                 let transport = try #require(fixture.transport as? SFTPTransport)
                 try await transport.discard(last, at: fixture.endpoint, credentials: fixture.credentials)
                 #expect(fixture.names == [])
@@ -102,7 +102,7 @@ import TransportSFTP
         }
     }
 
-    /// The other queue creates its part file late, after this upload has removed it. Then this upload is killed just before or after its rename.
+    /// The other queue creates its part file again after this upload has removed it. Then this upload is killed just before or after its rename.
     @Test(arguments: [true, false]) func `an upload that was killed at its rename removes both part files`(isRenamed: Bool) async throws {
         try await ProcessFixture.with { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 1_000_000)
@@ -117,8 +117,8 @@ import TransportSFTP
             await #expect(throws: CancellationError.self) { try await transfer.upload(source, from: checkpoint, reporting: reporter) }
             #expect(fixture.names == [".tq-t-1-2.part", ".tq-t-1.part"])
             if isRenamed {
-                let part = fixture.server.appending(path: ".tq-t-1-2.part")
-                try FileManager.default.moveItem(at: part, to: fixture.server.appending(path: "a.bin"))
+                let partFile = fixture.server.appending(path: ".tq-t-1-2.part")
+                try FileManager.default.moveItem(at: partFile, to: fixture.server.appending(path: "a.bin"))
             }
             var third = TestTransfer(fixture)
             third.partID = "t-1-3"

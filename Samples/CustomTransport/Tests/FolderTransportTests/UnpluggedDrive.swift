@@ -3,15 +3,15 @@ import Synchronization
 import SystemPackage
 
 /// A simulated drive that fails once, after a given number of bytes, as if it were unplugged and attached again.
-final class PulledDrive: Sendable {
+final class UnpluggedDrive: Sendable {
     private let remaining = Mutex<Int?>(nil)
 
     /// Unplugs the drive after `bytes` more bytes.
-    func pull(after bytes: Int) {
+    func unplug(after bytes: Int) {
         remaining.withLock { $0 = bytes }
     }
 
-    /// Returns the part of a block that passes before the drive is unplugged.
+    /// Returns the beginning of a block, up to the byte at which the drive is unplugged.
     ///
     /// - Throws: `Errno.ioError` for the first block after the drive was unplugged.
     func pass(_ block: Data) throws -> Data {

@@ -1,7 +1,7 @@
 package import SystemPackage
 
 /// The note that records the final name of a part file before the part file is renamed, on a file system without hard links.
-package struct PlacingNote: Sendable, Equatable {
+package struct FinalNameNote: Sendable, Equatable {
     /// The size limit of the file with the note, in bytes. The file is smaller than this limit.
     package static let maximumSize = 512
 

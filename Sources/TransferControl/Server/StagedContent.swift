@@ -3,7 +3,7 @@ import SystemPackage
 import TransferKit
 
 /// The parts of one request that the queue's owner has received so far.
-struct StagedBatch {
+struct StagedContent {
     /// The maximum size of an encoded request, in bytes. Limits the memory that clients can occupy.
     static let standardLimit = 256 << 20
 
@@ -52,7 +52,7 @@ struct StagedBatch {
         guard size <= limit else {
             throw QueueError(
                 .invalidRequest,
-                "The request exceeds \(limit) bytes, the limit of the process that owns the queue. Nothing was changed. Split it into several requests, or repeat it while no process owns the queue."
+                "The request exceeds \(limit) bytes, the limit of the process that owns the queue. Nothing was changed. Split the request, or repeat it while no process owns the queue."
             )
         }
     }

@@ -4,7 +4,7 @@ import TransportSupport
 
 /// Writes ranges of a file to the part file over one connection. It sends many requests without waiting for their responses, and regularly saves
 /// checkpoints of the bytes that the server confirmed. Other writers can send other ranges of the same file.
-final class PartWriter: Sendable {
+final class PartFileWriter: Sendable {
     private struct State {
         /// The progress of each range of this writer, by the index of the range.
         var prefixes: [Int: ConfirmedPrefix] = [:]
@@ -20,15 +20,15 @@ final class PartWriter: Sendable {
         var isOpen = true
         /// Whether the server has synced the complete part file.
         var isSynced = false
-        /// The waiting call to ``PartWriter/drained()``. It resumes when no request is unanswered, or one request has failed.
-        var drain: Once<Void>?
+        /// The waiting call to ``PartFileWriter/drained()``. It resumes when no request is unanswered, or one request has failed.
+        var drain: SingleResult<Void>?
 
         var positions: [Int: Int64] { prefixes.mapValues(\.end) }
 
-        mutating func insert(_ piece: Range<Int64>, of index: Int) {
+        mutating func insert(_ chunk: Range<Int64>, of index: Int) {
             guard var prefix = prefixes.removeValue(forKey: index) else { return }
             let end = prefix.end
-            prefix.insert(piece)
+            prefix.insert(chunk)
             prefixes[index] = prefix
             count += prefix.end - end
         }
@@ -40,7 +40,7 @@ final class PartWriter: Sendable {
     private let file: FileReader
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
-    private let record: UploadRecord
+    private let progress: UploadProgress
     private let schedule: Locked<SyncSchedule>
     private let state = Locked(State())
 
@@ -50,14 +50,14 @@ final class PartWriter: Sendable {
     /// - Parameter schedule: Decides when to save checkpoints.
     init(
         _ handle: Handle, at client: SFTPClient, _ features: SFTPFeatures, of file: FileReader,
-        recording record: UploadRecord, _ schedule: SyncSchedule, on threads: WorkerThreads, reporting reporter: AttemptReporter
+        updating progress: UploadProgress, _ schedule: SyncSchedule, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) {
         self.schedule = Locked(schedule)
         self.handle = handle
         self.client = client
         self.features = features
         self.file = file
-        self.record = record
+        self.progress = progress
         self.reporter = reporter
         self.threads = threads
     }
@@ -74,7 +74,7 @@ final class PartWriter: Sendable {
             group.addTask {
                 defer { continuation.finish() }
                 var end: Int64 = 0
-                while let range = self.record.assignRange() {
+                while let range = self.progress.assignRange() {
                     self.state.withLock { $0.prefixes[range.index] = ConfirmedPrefix(from: range.start) }
                     end = try await self.write(range.index, from: range.start) { continuation.yield($0) }
                 }
@@ -99,14 +99,14 @@ final class PartWriter: Sendable {
                 let count = try await reporter.awaitAllowance(upTo: claim.upperBound - offset)
                 let range = offset..<offset + count
                 // Reads first: a source that hangs, such as a file of a network share, must not occupy the window of the connection.
-                let pieces = try await threads.runUnlessCancelled { [file, features] in try file.pieces(range, of: features.writeSize) }
-                try await client.uploads.acquire(bytes: Int(count), requests: pieces.count)
-                for piece in pieces {
-                    send(piece, of: index, at: offset, acknowledged)
-                    offset += Int64(piece.count)
+                let chunks = try await threads.runUnlessCancelled { [file, features] in try file.chunks(range, of: features.writeSize) }
+                try await client.uploads.acquire(bytes: Int(count), requests: chunks.count)
+                for chunk in chunks {
+                    send(chunk, of: index, at: offset, acknowledged)
+                    offset += Int64(chunk.count)
                 }
             }
-            if let step = record.syncStep, offset - synced >= step {
+            if let step = progress.syncStep, offset - synced >= step {
                 try await drained()
                 try await syncAndSave()
                 synced = offset
@@ -119,7 +119,7 @@ final class PartWriter: Sendable {
     /// Waits until the source has more bytes, and claims the next bytes of a range. Returns nil at the end of the range.
     private func claim(_ index: Int, from offset: Int64) async throws -> Range<Int64>? {
         let limit = Self.batch * Int64(features.writeSize)
-        guard let growth = file.source.growth else { return record.claim(upTo: limit, of: index) }
+        guard let growth = file.source.growth else { return progress.claim(upTo: limit, of: index) }
         if case .growing(let end) = growth.extent, end <= offset {
             // The producer may wait until the sent bytes are confirmed before it writes more. So confirm them now.
             try await drained()
@@ -131,17 +131,17 @@ final class PartWriter: Sendable {
         case .growing(let size), .complete(let size): end = size
         case .failed(let error): throw error
         }
-        return offset < end ? record.claim(upTo: min(limit, end - offset), of: index) : nil
+        return offset < end ? progress.claim(upTo: min(limit, end - offset), of: index) : nil
     }
 
-    private func send(_ piece: [UInt8], of index: Int, at offset: Int64, _ acknowledged: @escaping @Sendable (Int64) -> Void) {
-        let end = offset + Int64(piece.count)
+    private func send(_ chunk: [UInt8], of index: Int, at offset: Int64, _ acknowledged: @escaping @Sendable (Int64) -> Void) {
+        let end = offset + Int64(chunk.count)
         state.withLock { state in
             state.unanswered += 1
             state.submitted += 1
         }
-        let request = Request.write(handle, offset: UInt64(offset), piece)
-        client.submit(request, onHandover: { [record] in record.update(sent: end, of: index) }) { [self] result in
+        let request = Request.write(handle, offset: UInt64(offset), chunk)
+        client.submit(request, onHandover: { [progress] in progress.update(sent: end, of: index) }) { [self] result in
             client.uploads.release(bytes: Int(end - offset))
             let (count, drain) = recordResponse(result, for: offset..<end, of: index)
             if let count { acknowledged(count) }
@@ -153,18 +153,18 @@ final class PartWriter: Sendable {
     ///
     /// - Returns: The new value of `State.count`, or nil after a failure; and the waiting call to ``drained()`` to resume, if any.
     private func recordResponse(
-        _ result: Result<SFTPResponse, TransferError>, for piece: Range<Int64>, of index: Int
-    ) -> (count: Int64?, drain: Once<Void>?) {
+        _ result: Result<SFTPResponse, TransferError>, for chunk: Range<Int64>, of index: Int
+    ) -> (count: Int64?, drain: SingleResult<Void>?) {
         let failure: (any Error)? =
             switch result {
             case .success(.status(let status)): status.code == .ok ? nil : StatusFailure(status)
-            case .success: client.unexpected
+            case .success: client.unexpectedResponseError
             case .failure(let error): error
             }
         return state.withLock { state in
             state.unanswered -= 1
             if case .success = result { state.answered += 1 }
-            if failure == nil { state.insert(piece, of: index) } else { state.failure = state.failure ?? failure }
+            if failure == nil { state.insert(chunk, of: index) } else { state.failure = state.failure ?? failure }
             guard state.unanswered == 0 || state.failure != nil else { return (state.count, nil) }
             defer { state.drain = nil }
             return (failure == nil ? state.count : nil, state.drain)
@@ -177,7 +177,7 @@ final class PartWriter: Sendable {
 
     /// Waits until the server has confirmed all sent bytes. Throws the error of the first request that failed.
     func drained() async throws {
-        let drain = Once<Void>()
+        let drain = SingleResult<Void>()
         let isDrained = state.withLock { state in
             if state.unanswered == 0 || state.failure != nil { return true }
             state.drain = drain
@@ -192,10 +192,10 @@ final class PartWriter: Sendable {
     /// Syncs the confirmed bytes, if the server can sync, and saves a checkpoint for them.
     private func syncAndSave() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
-        guard record.isOutdated(positions) else { return }
+        guard progress.isOutdated(positions) else { return }
         if features.offers(.fsync) {
             try await finish(beginSync())
-            record.didSync()
+            progress.didSync()
         }
         try await save(positions)
         schedule.withLock { $0.didSync(count) }
@@ -230,7 +230,7 @@ final class PartWriter: Sendable {
             }
         } catch {
             if error is StatusFailure || mayHaveStarted(sync) {
-                await record.endAfterFailedSync(isInterrupted: !(error is StatusFailure) && !client.isOpen)
+                await progress.endAfterFailedSync(isInterrupted: !(error is StatusFailure) && !client.isOpen)
             }
             throw error
         }
@@ -246,11 +246,11 @@ final class PartWriter: Sendable {
     /// server can sync.
     func saveSynced() async throws {
         let positions = state.withLock { $0.positions }
-        if record.isOutdated(positions) { try await save(positions) }
+        if progress.isOutdated(positions) { try await save(positions) }
     }
 
     private func save(_ positions: [Int: Int64]) async throws {
-        try await record.save(positions)
+        try await progress.save(positions)
         // A growing source is sent as one range, which has the index 0.
         if let growth = file.source.growth, let position = positions[0] { growth.confirmed(before: position) }
     }
@@ -259,12 +259,12 @@ final class PartWriter: Sendable {
     /// or offers no sync. Otherwise, it stores them as acknowledged, and the next attempt checks them.
     func saveBeforeEnd() async {
         let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
-        guard record.isOutdated(positions) else { return }
+        guard progress.isOutdated(positions) else { return }
         // A separate task, because the attempt's task may be cancelled.
         await Task { [self] in
             if isSynced || !features.offers(.fsync) { return try? await save(positions) }
             if isOpen, await syncWithinLimit() { return try? await save(positions) }
-            try? await record.save(acknowledged: positions)
+            try? await progress.save(acknowledged: positions)
         }.value
     }
 
@@ -304,7 +304,7 @@ final class PartWriter: Sendable {
     ///   - mode: The permissions to set; nil to keep them.
     ///   - syncs: Whether to sync the part file; nil to sync it if the features of this writer include `fsync`.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`. The class of the `TransferError` is `resumeLost` if the
-    ///   sync fails, and checkpoints confirm bytes that no sync covers.
+    ///   sync fails while checkpoints confirm bytes that no sync covers.
     func finish(times: UInt32? = nil, mode: UInt32? = nil, syncs: Bool? = nil) async throws -> End {
         let timing = times.map { client.begin(.fsetstat(handle, .times($0))) }
         let permission = mode.map { client.begin(.fsetstat(handle, .permissions($0))) }
@@ -320,7 +320,7 @@ final class PartWriter: Sendable {
         }
         do {
             if let sync { try await finish(sync) }
-        } catch let failure as StatusFailure where record.confirmsUnsyncedBytes {
+        } catch let failure as StatusFailure where progress.confirmsUnsyncedBytes {
             throw TransferError(
                 .resumeLost, .invalidResponse, "\(client.serverName) could not sync the file, so bytes may be lost. The upload restarts.",
                 cause: failure.status.message)
@@ -351,17 +351,17 @@ final class PartWriter: Sendable {
 }
 
 extension FileReader {
-    /// Reads a range of the file in consecutive pieces. Blocks.
+    /// Reads a range of the file in consecutive chunks. Blocks.
     ///
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/sourceChanged`` if the file ends early.
-    fileprivate func pieces(_ range: Range<Int64>, of size: Int) throws(TransferError) -> [[UInt8]] {
-        var pieces: [[UInt8]] = []
+    fileprivate func chunks(_ range: Range<Int64>, of size: Int) throws(TransferError) -> [[UInt8]] {
+        var chunks: [[UInt8]] = []
         var offset = range.lowerBound
         while offset < range.upperBound {
             let end = min(offset + Int64(size), range.upperBound)
-            pieces.append(try bytes(offset..<end))
+            chunks.append(try bytes(offset..<end))
             offset = end
         }
-        return pieces
+        return chunks
     }
 }

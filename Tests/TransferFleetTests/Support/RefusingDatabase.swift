@@ -1,8 +1,8 @@
 import GRDB
 import SystemPackage
 
-/// Makes the store of a member's queue reject all changes, as on a full disk, until ``accept()``.
-final class RefusingStore: Sendable {
+/// Makes the database of a member's queue reject all changes, as a full disk would, until ``accept()``.
+final class RefusingDatabase: Sendable {
     private let database: DatabaseQueue
 
     /// - Parameter folder: The storage folder of the queue.

@@ -1,6 +1,6 @@
 /// The pacing state of a session that recently requested an allowance. The files of the session take turns: a *turn* is the time in which
 /// the session's share goes to one waiting file. All values are in bytes and seconds.
-struct SessionLane: Sendable {
+struct PacedSession: Sendable {
     /// The number of bytes that justify waking a transport. A turn lasts long enough for that number of bytes, within `turnLengths`, unless
     /// many files wait.
     private static let worthwhileBytes = 16_384.0
@@ -10,18 +10,18 @@ struct SessionLane: Sendable {
     /// The time in which every waiting file of a session gets one turn, unless very many files wait.
     private static let round = 0.2
     private static let longestWait = 0.5
-    /// The time in which a session's share fills its reserve, in seconds.
+    /// The time in which a session's share fills the session's reserve of promised bytes, in seconds.
     private static let reserve = 0.1
-    /// The time in seconds by which the session's next request may be late before the lane expires.
+    /// The time in seconds by which the session's next request may be late before the pacing state expires.
     private static let lateTolerance = 0.25
 
     let session: SessionKey
     let account: AccountKey
     /// The limits that apply to the session, as indices of their buckets.
-    let path: [Int]
-    /// The bytes promised to the session and not yet taken. Included in ``RateBucket/promised`` of all buckets of the path.
+    let bucketIndices: [Int]
+    /// The bytes promised to the session and not yet taken. Included in ``RateBucket/promised`` of each bucket in ``bucketIndices``.
     var promised = 0.0
-    /// The session's fair share of all limits if every session wants as much as possible: bytes per second.
+    /// The session's fair share of all limits if every session wants as much as possible, in bytes per second.
     var share = 0.0
     private(set) var expiry = 0.0
     /// The times at which waiting files will repeat their requests, ascending.
@@ -32,17 +32,17 @@ struct SessionLane: Sendable {
     /// The number of bytes that the session still wants.
     var want = 0.0
     /// The number of bytes that the session has received.
-    var given = 0.0
+    var granted = 0.0
     /// Whether the session takes part in the current round.
     var isTaking = false
 
-    init(session: SessionKey, account: AccountKey, path: [Int]) {
+    init(session: SessionKey, account: AccountKey, bucketIndices: [Int]) {
         self.session = session
         self.account = account
-        self.path = path
+        self.bucketIndices = bucketIndices
     }
 
-    /// The maximum reserve of the session.
+    /// The maximum reserve of the session: the maximum number of promised bytes.
     var target: Double { max(1, share * Self.reserve) }
 
     /// Records a request by a file of the session.
@@ -61,7 +61,7 @@ struct SessionLane: Sendable {
 
     /// Adds a waiting file. Returns the time in seconds until its turn, or until it must repeat its request.
     ///
-    /// The files of a session take turns; otherwise, a slightly faster file could always take the bytes first. The lane can't distinguish
+    /// The files of a session take turns; otherwise, a slightly faster file could always take the bytes first. This type can't distinguish
     /// files, so each waiting file gets the first turn that no other file has.
     mutating func wait(for limit: Int, having available: Double, at now: Double) -> Double {
         let turn = turn

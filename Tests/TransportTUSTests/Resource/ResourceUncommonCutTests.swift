@@ -5,21 +5,21 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each byte of less common requests and responses of the IETF's protocol *Resumable Uploads for HTTP*. The client
+/// Connections that break at each byte of less common requests and responses of the IETF protocol *Resumable Uploads for HTTP*. The client
 /// neither sends bytes again that the server has, nor creates a second upload.
-@Suite struct ResourceCutPlacesTests {
+@Suite struct ResourceUncommonCutTests {
     private static let size = 100
 
     /// Runs attempts until one succeeds.
     ///
     /// - Returns: The number of attempts.
-    private func complete(_ upload: TestUpload, from checkpoint: Checkpoint? = nil, _ place: String) async throws -> Int {
+    private func complete(_ upload: TestUpload, from checkpoint: Checkpoint? = nil, _ context: String) async throws -> Int {
         for attempt in 1...4 {
             do {
                 _ = try await upload.run(from: upload.recorder.checkpoints.last ?? checkpoint)
                 return attempt
             } catch let error as TransferError {
-                #expect(error.failureClass == .transient, "\(place): \(error)")
+                #expect(error.failureClass == .transient, "\(context): \(error)")
             }
         }
         return 0
@@ -31,26 +31,26 @@ import TransportTUS
     }
 
     /// Checks that the server has the whole file, and that all bytes were sent once.
-    private func check(_ upload: TestUpload, _ server: ResourceServer, _ place: String) {
-        #expect(server.state.withLock { $0.isComplete && $0.stored == Self.size }, "\(place)")
-        #expect(upload.requests.flatMap(\.body) == TemporaryFile.content(size: Self.size), "\(place)")
-        #expect(upload.requests.count { $0.method == "POST" } == 1, "\(place)")
+    private func check(_ upload: TestUpload, _ server: ResourceServer, _ context: String) {
+        #expect(server.state.withLock { $0.isComplete && $0.stored == Self.size }, "\(context)")
+        #expect(upload.requests.flatMap(\.body) == TemporaryFile.content(size: Self.size), "\(context)")
+        #expect(upload.requests.count { $0.method == "POST" } == 1, "\(context)")
     }
 
     @Test(arguments: ResourceServer.versions) func recoversFromTruncatedResponseToHEAD(version: String) async throws {
         let whole = ResourceServer(version: version, "", nil).answer(to: "HEAD", .init(stored: 40))
         for position in 0...whole.utf8.count {
-            let place = "version \(version), HEAD after \(position) bytes of \(whole.utf8.count)"
+            let context = "version \(version), HEAD after \(position) bytes of \(whole.utf8.count)"
             let server = ResourceServer(version: version, "HEAD", .answer(position))
             server.state.withLock {
                 $0.exists = true
                 $0.stored = 40
             }
             let upload = try TestUpload.resource(size: Self.size, version: version) { request, _ in server.steps(request) }
-            let attempts = try await complete(upload, from: checkpoint(version, upload), place)
-            #expect(upload.methods == Array(repeating: "HEAD", count: attempts) + ["PATCH"], "\(place)")
-            #expect(attempts == (position == whole.utf8.count ? 1 : 2), "\(place)")
-            #expect(upload.requests.flatMap(\.body) == Array(TemporaryFile.content(size: Self.size).dropFirst(40)), "\(place)")
+            let attempts = try await complete(upload, from: checkpoint(version, upload), context)
+            #expect(upload.methods == Array(repeating: "HEAD", count: attempts) + ["PATCH"], "\(context)")
+            #expect(attempts == (position == whole.utf8.count ? 1 : 2), "\(context)")
+            #expect(upload.requests.flatMap(\.body) == Array(TemporaryFile.content(size: Self.size).dropFirst(40)), "\(context)")
             await upload.end()
         }
     }
@@ -62,14 +62,14 @@ import TransportTUS
         let state = ResourceServer.State(stored: isLast ? Self.size : 40, isComplete: isLast)
         let whole = ResourceServer(version: version, "", nil).answer(to: "PATCH", state)
         for position in 0...whole.utf8.count {
-            let place = "version \(version), PATCH after \(position) bytes of \(whole.utf8.count)"
+            let context = "version \(version), PATCH after \(position) bytes of \(whole.utf8.count)"
             let server = ResourceServer(version: version, "PATCH", .answer(position))
             var upload = try TestUpload.resource(size: Self.size, version: version) { request, _ in server.steps(request) }
             upload.options.creation = .separate
             if !isLast { upload.options.chunkSize = 40 }
-            let attempts = try await complete(upload, place)
-            #expect((1...2).contains(attempts), "\(place)")
-            check(upload, server, place)
+            let attempts = try await complete(upload, context)
+            #expect((1...2).contains(attempts), "\(context)")
+            check(upload, server, context)
             await upload.end()
         }
     }
@@ -78,21 +78,21 @@ import TransportTUS
     @Test(arguments: ResourceServer.versions.dropLast()) func recoversFromTruncatedResponseToCreation(version: String) async throws {
         let whole = ResourceServer(version: version, "", nil).answer(to: "POST", .init())
         for position in 0...whole.utf8.count {
-            let place = "version \(version), POST after \(position) bytes of \(whole.utf8.count)"
+            let context = "version \(version), POST after \(position) bytes of \(whole.utf8.count)"
             let server = ResourceServer(version: version, "POST", .answer(position))
             var upload = try TestUpload.resource(size: Self.size, version: version) { request, _ in server.steps(request) }
             upload.options.creation = .separate
-            _ = try await complete(upload, place)
-            check(upload, server, place)
+            _ = try await complete(upload, context)
+            check(upload, server, context)
             await upload.end()
         }
     }
 
-    /// The second interim response reports an offset. Only a complete interim response counts as a confirmation.
+    /// The second interim response reports an offset. Only a complete interim response confirms bytes.
     @Test(arguments: ["3", "8", "final"]) func recoversFromTruncatedProgress(version: String) async throws {
         let whole = ResourceServer.interim(version, "Upload-Offset: 50\r\n")
         for position in 0...whole.utf8.count {
-            let place = "version \(version), interim response after \(position) bytes of \(whole.utf8.count)"
+            let context = "version \(version), interim response after \(position) bytes of \(whole.utf8.count)"
             let stored = Locked(0)
             var upload = try TestUpload.resource(size: Self.size, version: version) { request, _ in
                 switch request.method {
@@ -122,9 +122,10 @@ import TransportTUS
                 }
             }
             upload.options.creation = .separate
-            _ = try await complete(upload, place)
-            #expect(upload.requests.filter { $0.method == "PATCH" }.compactMap { $0.headers["upload-offset"] } == ["0", "50"], "\(place)")
-            #expect(upload.requests.flatMap(\.body) == TemporaryFile.content(size: Self.size), "\(place)")
+            _ = try await complete(upload, context)
+            let offsets = upload.requests.filter { $0.method == "PATCH" }.compactMap { $0.headers["upload-offset"] }
+            #expect(offsets == ["0", "50"], "\(context)")
+            #expect(upload.requests.flatMap(\.body) == TemporaryFile.content(size: Self.size), "\(context)")
             await upload.end()
         }
     }
@@ -133,7 +134,7 @@ import TransportTUS
         let whole =
             "HTTP/1.1 409 Conflict\r\n\(ResourceServer.completeness(false, version))Upload-Offset: 20\r\nContent-Length: 2\r\n\r\n{}"
         for position in 0...whole.utf8.count {
-            let place = "version \(version), 409 after \(position) bytes of \(whole.utf8.count)"
+            let context = "version \(version), 409 after \(position) bytes of \(whole.utf8.count)"
             let isFirst = Locked(true)
             let server = ResourceServer(version: version, "", nil)
             var upload = try TestUpload.resource(size: Self.size, version: version) { request, _ in
@@ -150,9 +151,9 @@ import TransportTUS
                     + (position == whole.utf8.count ? [] : [.close])
             }
             upload.options.creation = .separate
-            _ = try await complete(upload, place)
-            #expect(upload.requests.last?.headers["upload-offset"] == "20" && upload.requests.last?.contentLength == 80, "\(place)")
-            #expect(upload.requests.count { $0.method == "PATCH" } == 2, "\(place)")
+            _ = try await complete(upload, context)
+            #expect(upload.requests.last?.headers["upload-offset"] == "20" && upload.requests.last?.contentLength == 80, "\(context)")
+            #expect(upload.requests.count { $0.method == "PATCH" } == 2, "\(context)")
             await upload.end()
         }
     }
@@ -161,7 +162,7 @@ import TransportTUS
     @Test func recoversFromTruncatedResponseToOPTIONS() async throws {
         guard case .raw(let whole)? = ResourceServer.options("10", limits: "max-append-size=40").first else { return }
         for position in 0...whole.utf8.count {
-            let place = "OPTIONS after \(position) bytes of \(whole.utf8.count)"
+            let context = "OPTIONS after \(position) bytes of \(whole.utf8.count)"
             let isFirst = Locked(true)
             let answer: @Sendable () -> [ServerStep] = {
                 let isCut = isFirst.withLock { isFirst in
@@ -173,9 +174,9 @@ import TransportTUS
             let server = ResourceServer(version: "10", "", nil)
             var upload = try TestUpload(size: Self.size, options: answer()) { request, _ in server.steps(request) }
             upload.endpoint.settings["dialect"] = "ietf"
-            #expect(try await complete(upload, place) == (position == whole.utf8.count ? 1 : 2), "\(place)")
-            #expect(upload.requests.map(\.contentLength) == [0, 40, 40, 20], "\(place)")
-            check(upload, server, place)
+            #expect(try await complete(upload, context) == (position == whole.utf8.count ? 1 : 2), "\(context)")
+            #expect(upload.requests.map(\.contentLength) == [0, 40, 40, 20], "\(context)")
+            check(upload, server, context)
             await upload.end()
         }
     }
@@ -183,16 +184,16 @@ import TransportTUS
     @Test func recoversFromTruncatedResponseToDELETE() async throws {
         let whole = "HTTP/1.1 204 No Content\r\nUpload-Draft-Interop-Version: 10\r\n\r\n"
         for position in 0...whole.utf8.count {
-            let place = "DELETE after \(position) bytes of \(whole.utf8.count)"
+            let context = "DELETE after \(position) bytes of \(whole.utf8.count)"
             let upload = try TestUpload.resource(
                 size: 1, version: "10",
                 answers: [[.raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self)), .close], [.answer(404)]])
             let checkpoint = checkpoint("10", upload)
             do {
                 try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
-                #expect(position == whole.utf8.count, "\(place)")
+                #expect(position == whole.utf8.count, "\(context)")
             } catch let error as TransferError {
-                #expect(position < whole.utf8.count && error.failureClass == .transient, "\(place): \(error)")
+                #expect(position < whole.utf8.count && error.failureClass == .transient, "\(context): \(error)")
                 // The first request has removed the upload.
                 try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
             }
@@ -201,7 +202,7 @@ import TransportTUS
     }
 
     /// The server reads only the given number of bytes of one request's head. The content of the creation is large enough to wait for 100
-    /// (Continue), so the server can't have it.
+    /// (Continue), so the server can't have the content.
     @Test(arguments: ["OPTIONS", "POST", "HEAD", "PATCH"], [1, 4, 13, 21, 40, 80]) func recoversFromTruncatedHead(
         method: String, position: Int
     ) async throws {

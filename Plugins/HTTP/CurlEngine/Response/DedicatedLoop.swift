@@ -2,13 +2,13 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// A dedicated loop that runs one download at a time. The sink writes on the loop's own thread, which avoids waking another thread. A sink
-/// that hangs blocks only that thread.
-final class DownloadLane: Sendable {
-    /// One download's use of a lane.
-    final class Turn: Sendable {
+/// A loop on a dedicated thread that runs one download at a time. The sink writes on this thread, so no other thread needs to be woken. A sink
+/// that hangs blocks only this thread.
+final class DedicatedLoop: Sendable {
+    /// One download's reservation of the loop.
+    final class Reservation: Sendable {
         private struct State {
-            /// The reason why the caller no longer waits; nil while the caller waits.
+            /// The error that ended the caller's wait for the download; nil while the caller waits.
             var end: (any Error)?
             var isWriting = false
         }
@@ -20,7 +20,7 @@ final class DownloadLane: Sendable {
 
         /// Marks the start of a write by the sink. Call ``endWriting()`` after the write.
         ///
-        /// - Throws: The reason why the caller stopped waiting, if it no longer waits.
+        /// - Throws: The error that ended the caller's wait, if the caller no longer waits.
         func beginWriting() throws {
             try state.withLock { state in
                 if let end = state.end { throw end }
@@ -42,31 +42,32 @@ final class DownloadLane: Sendable {
     }
 
     let mailbox: LoopMailbox
-    private let turn = Locked<(turn: Turn, outcome: Once<PendingRequest.Outcome>)?>(nil)
+    private let reservation = Locked<(reservation: Reservation, outcome: SingleResult<PendingRequest.Outcome>)?>(nil)
 
     init(_ mailbox: LoopMailbox) {
         self.mailbox = mailbox
     }
 
-    /// Reserves the lane for a download.
+    /// Reserves the loop for a download.
     ///
-    /// - Returns: The download's use of the lane; nil if another download uses the lane.
-    func take(for outcome: Once<PendingRequest.Outcome>) -> Turn? {
-        turn.withLock { present in
-            guard present == nil else { return nil }
-            let turn = Turn()
-            present = (turn, outcome)
-            return turn
+    /// - Returns: The reservation; nil if another download uses the loop.
+    func reserve(for outcome: SingleResult<PendingRequest.Outcome>) -> Reservation? {
+        reservation.withLock { current in
+            guard current == nil else { return nil }
+            let reservation = Reservation()
+            current = (reservation, outcome)
+            return reservation
         }
     }
 
-    func giveBack() { turn.withLock { $0 = nil } }
+    /// Frees the loop for another download.
+    func release() { reservation.withLock { $0 = nil } }
 
     /// Ends the download and the thread. If the sink is writing, this method does not wait for the thread, because the write may never return.
     func shutdown() async {
-        let isWriting = turn.withLock { present in
-            guard let present, present.turn.end(with: CurlEngineError.shutDown) else { return false }
-            present.outcome.resume(.failure(CurlEngineError.shutDown))
+        let isWriting = reservation.withLock { current in
+            guard let current, current.reservation.end(with: CurlEngineError.shutDown) else { return false }
+            current.outcome.resume(.failure(CurlEngineError.shutDown))
             return true
         }
         mailbox.post(.stop)

@@ -10,13 +10,13 @@ import TransferKit
 #endif
 
 /// Reads the paths given to `upload`, `download` and `add`.
-enum LocalPaths {
-    /// The argument that stands for paths from standard input.
+enum GivenPaths {
+    /// The argument that stands for the paths in standard input.
     static let standardInput: FilePath = "-"
 
     /// Replaces `-` with the paths from standard input.
     ///
-    /// - Throws: A `CommandFailure` if `-` is given twice, or standard input can't be read or contains no paths.
+    /// - Throws: A `CommandFailure` if `-` is given twice, or standard input can't be read, or there are no paths at all.
     static func read(_ given: [PathArgument]) async throws(CommandFailure) -> [PathArgument] {
         guard given.count(where: { $0.path == standardInput }) <= 1 else {
             throw CommandFailure(.usage, "Standard input can be read only once. Use either one - or --stdin.")
@@ -31,13 +31,13 @@ enum LocalPaths {
     /// Creates a folder if it is missing and its parent exists. Ignores errors, because the queue checks the folder. Blocks.
     static func createFolder(_ path: FilePath) {
         // mkdir(2). The umask restricts the permissions.
-        let isMade = unsafe path.withPlatformString { unsafe mkdir($0, 0o777) } == 0
+        let isCreated = unsafe path.withPlatformString { unsafe mkdir($0, 0o777) } == 0
         // Without the sync, a power failure could remove the folder with its completed downloads. An existing folder needs the sync too, because the
-        // process that created the folder may have ended before its sync.
-        if isMade || errno == EEXIST { StorageFolder.sync(path.removingLastComponent()) }
+        // process that created the folder may have ended before it synced the parent folder.
+        if isCreated || errno == EEXIST { StorageFolder.sync(path.removingLastComponent()) }
     }
 
-    /// Splits the input at line breaks. If the input contains NUL bytes, splits it only there, so that names can contain line breaks.
+    /// Splits the input at line breaks. If the input contains NUL bytes, splits the input only at these bytes, so that names can contain line breaks.
     static func split(_ bytes: [UInt8]) -> [PathArgument] {
         let separator: UInt8 = bytes.contains(0) ? 0 : UInt8(ascii: "\n")
         return bytes.split(separator: separator).map { PathArgument(bytes: $0) }

@@ -6,10 +6,10 @@ import TransportTesting
 
 @testable import TransferKit
 
-/// A queue's store with rows in each table. Its tables lack `STRICT` and `NOT NULL`, so most columns accept nulls and values of any type. The store
-/// can therefore contain the same values as a damaged file. The process creates it once, and ``damage(_:)`` restores its original rows before each
-/// input.
-struct DamagedStore: Sendable {
+/// A queue's database with rows in each table. Its tables lack `STRICT` and `NOT NULL`, so most columns accept nulls and values of any type. The
+/// database can therefore contain the same values as a damaged file. The process creates the database once, and ``damage(_:)`` restores the original
+/// rows before each input.
+struct DamagedDatabase: Sendable {
     struct Column: Sendable {
         var table: String
         var name: String
@@ -19,7 +19,7 @@ struct DamagedStore: Sendable {
     let tables: [String]
     let columns: [Column]
 
-    /// Creates the store. Its files are in memory, because writing and syncing the changes of each input would be slow on a disk.
+    /// Creates the database. Its files are in memory, because writing and syncing the changes of each input would be slow on a disk.
     init() async throws {
         let folder = FilePath("/dev/shm/transferkit-fuzzing-\(ProcessInfo.processInfo.processIdentifier)")
         try? FileManager.default.removeItem(atPath: folder.string)
@@ -43,7 +43,7 @@ struct DamagedStore: Sendable {
         }
     }
 
-    /// Creates a store, and lets a queue enqueue sessions in it.
+    /// Creates a queue's database, and enqueues sessions.
     private static func fill(_ folder: FilePath) async throws {
         let memory = MemoryTransport()
         let queue = try await TransferQueue(storage: .folder(folder), transports: [memory])

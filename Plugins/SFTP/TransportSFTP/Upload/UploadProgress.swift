@@ -1,9 +1,9 @@
 import Locking
 package import TransferCore
 
-/// Tracks the progress of an upload over all ranges of the file, and assigns ranges to writers (`PartWriter`). Reports bytes as confirmed
+/// Tracks the progress of an upload over all ranges of the file, and assigns ranges to writers (`PartFileWriter`). Reports bytes as confirmed
 /// only after a checkpoint that covers them was saved.
-package final class UploadRecord: Sendable {
+package final class UploadProgress: Sendable {
     /// A range of the file. One writer sends it from start to end.
     private struct RangeState {
         var range: UploadCheckpoint.Range
@@ -138,7 +138,7 @@ package final class UploadRecord: Sendable {
     func endAfterFailedSync(isInterrupted: Bool) async {
         let mustSave = state.withLock { state in
             state.isOver = true
-            // If several writers lose their connections at the same time, counts only one interruption.
+            // If several writers lose their connections at the same time, only one interruption counts.
             let isCounted = isInterrupted && !state.wasInterrupted
             if isCounted {
                 state.wasInterrupted = true

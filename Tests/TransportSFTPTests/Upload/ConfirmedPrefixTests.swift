@@ -1,18 +1,18 @@
 import Testing
 import TransportSFTP
 
-/// The position up to which all bytes are acknowledged, when acknowledgements arrive in any order.
-@Suite(.timeLimit(.minutes(10))) struct AcknowledgedPrefixTests {
-    private static let piece: Int64 = 32_640
+/// The position up to which all bytes are confirmed, when confirmations arrive in any order.
+@Suite(.timeLimit(.minutes(10))) struct ConfirmedPrefixTests {
+    private static let rangeSize: Int64 = 32_640
 
-    private func range(_ number: Int64) -> Range<Int64> { number * Self.piece..<(number + 1) * Self.piece }
+    private func range(_ number: Int64) -> Range<Int64> { number * Self.rangeSize..<(number + 1) * Self.rangeSize }
 
     @Test func mergesRangesAfterGap() {
         var prefix = ConfirmedPrefix(from: 0)
         for number in 1..<100_000 as Range<Int64> { prefix.insert(range(number)) }
         #expect(prefix.end == 0 && prefix.islandCount == 1)
         prefix.insert(range(0))
-        #expect(prefix.end == 100_000 * Self.piece && prefix.islandCount == 0)
+        #expect(prefix.end == 100_000 * Self.rangeSize && prefix.islandCount == 0)
     }
 
     @Test(arguments: 0..<50) func acceptsRangesInAnyOrder(seed: UInt64) {
@@ -21,11 +21,11 @@ import TransportSFTP
         var prefix = ConfirmedPrefix(from: 0)
         var confirmed: Set<Int64> = []
         for number in (0..<count).shuffled(using: &generator) {
-            // The same range may be acknowledged again.
+            // The same range may be confirmed again.
             for _ in 0...Int.random(in: 0...1, using: &generator) { prefix.insert(range(number)) }
             confirmed.insert(number)
             let expected = (0...count).first { !confirmed.contains($0) } ?? count
-            #expect(prefix.end == expected * Self.piece)
+            #expect(prefix.end == expected * Self.rangeSize)
             let gaps = confirmed.filter { $0 > expected && !confirmed.contains($0 - 1) }.count
             #expect(prefix.islandCount == gaps)
         }
