@@ -203,7 +203,9 @@ public struct Fleet: ControllableQueue {
     /// Prevents members from taking sessions. With ``/TransferKit/StopMode/interrupt``, interrupts running sessions; otherwise, they
     /// finish.
     ///
-    /// - Parameter deadline: Must be nil.
+    /// - Parameters:
+    ///   - mode: Whether running sessions finish or are interrupted.
+    ///   - deadline: Must be nil.
     /// - Throws: ``/TransferKit/QueueError``, including the code `invalidRequest` if there is a deadline.
     public func stop(_ mode: StopMode, deadline: Duration?) async throws {
         guard deadline == nil else { throw QueueError.unsupportedByFleet("A deadline") }
