@@ -84,15 +84,22 @@ import TransportTesting
             try await fixture.queue.add([.upload(items: [TransferItem(source, as: "large")], to: "a")], at: nil, held: false)
             try await fixture.queue.start()
             var revisions: [UInt64] = []
+            func readsProgress() async throws -> Bool {
+                let event = try await reader.next()
+                if event.data["event"] as? String == "progress" { return true }
+                if event.name == nil, let id = event.id, id > 0 { revisions.append(id) }
+                return false
+            }
             for _ in 0..<5 {
-                while case let event = try await reader.next(), event.data["event"] as? String != "progress" {
-                    if event.name == nil, let id = event.id, id > 0 { revisions.append(id) }
-                }
+                while try await !readsProgress() {}
                 for _ in 0..<3 {
                     try await fixture.queue.release(id)
                     try await fixture.queue.hold(id)
                 }
             }
+            // Reads the events after the last progress.
+            let end = await fixture.queue.status().revision
+            while (revisions.last ?? start) < end { _ = try await readsProgress() }
             reader.disconnect()
             #expect(revisions == revisions.indices.map { start + 1 + UInt64($0) })
             #expect(revisions.count > 24)
