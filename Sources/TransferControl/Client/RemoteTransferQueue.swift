@@ -89,7 +89,7 @@ public struct RemoteTransferQueue: ControllableQueue {
     /// Like `TransferQueue.status()`.
     public func status() async throws -> QueueStatus { try await call(.status) }
     /// Like `TransferQueue.remainingSessions()`.
-    public func remainingSessions() async throws -> Int { try await call(.remainingSessions) }
+    public func remainingSessions() async throws -> Int { try await call(.remainingUploads) }
     /// Like `TransferQueue.statistics()`.
     public func statistics() async throws -> QueueStatistics { try await call(.statistics) }
     /// Like `TransferQueue.forecast()`.

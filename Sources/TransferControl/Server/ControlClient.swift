@@ -91,7 +91,7 @@ struct ControlClient: Sendable {
         case .unblockAccount(let name): try await send(queue.unblockAccount(name))
         case .retryEndpoints(let account): try await send(queue.retryEndpoints(of: account))
         case .status: try await send(await queue.status())
-        case .remainingSessions: try await send(await queue.remainingSessions())
+        case .remainingUploads: try await send(await queue.remainingSessions())
         case .statistics: try await send(queue.statistics())
         case .forecast: try await send(list: queue.forecast())
         case .storeHealth: try await send(queue.storeHealth())

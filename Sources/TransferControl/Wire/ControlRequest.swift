@@ -16,7 +16,7 @@ enum ControlRequest: Codable, Sendable {
     case retryEndpoints(account: String)
 
     case status
-    case remainingSessions
+    case remainingUploads
     case statistics
     case forecast
     case storeHealth
@@ -88,7 +88,7 @@ enum ControlRequest: Codable, Sendable {
     /// Whether the request only reads the queue.
     var isRead: Bool {
         switch self {
-        case .owner, .accounts, .account, .status, .remainingSessions, .statistics, .forecast, .storeHealth, .quarantinedCount,
+        case .owner, .accounts, .account, .status, .remainingUploads, .statistics, .forecast, .storeHealth, .quarantinedCount,
             .quarantined, .sessions, .sessionsOfGroup, .stagedSessions, .sessionIDs, .findSessionIDs, .session, .items, .events, .stage:
             true
         default: false
