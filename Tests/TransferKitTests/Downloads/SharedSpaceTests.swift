@@ -44,6 +44,38 @@ import TransportTesting
             await queue.shutdown()
         }
 
+        /// The cancelled download's part file is removed after its run has ended.
+        @Test func secondSessionStartsAfterFirstIsCancelled() async throws {
+            let fixture = try DownloadFixture()
+            let target = fixture.target.string
+            try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
+            defer { _ = unsafe umount2(target, CInt(MNT_DETACH)) }
+            let queue = try await fixture.queue.openWithAccounts()
+            try await queue.setMaxConcurrentSessions(2)
+            let gate = fixture.memory.gate("1", atByte: 1_000_000)
+            let first = try await queue.enqueue(try fixture.request("1", size: Self.size))
+            let second = try await queue.enqueue(try fixture.request("2", size: Self.size), held: true)
+            try await queue.start()
+            try await gate.reached()
+            try await second.release()
+            while true {
+                if case .noSpace = try await second.status.why { break }
+                await Task.yield()
+            }
+            fixture.queue.clock.advance(by: .seconds(10))
+            try await first.cancel(discarding: true)
+            gate.open()
+            while try await first.status.state != .cancelled { await Task.yield() }
+            while try fixture.partFiles() != [] { await Task.yield() }
+            // The queue is not idle, because the second session checks the space within 5 s.
+            let end = Task { await queue.waitUntilIdle() }
+            fixture.queue.clock.advance(by: .seconds(6))
+            await end.value
+            #expect(try await second.status.state == .completed)
+            #expect(fixture.content("2") == DownloadFixture.content(Self.size))
+            await queue.shutdown()
+        }
+
         /// A resumed download can use the space that its part file has reserved, even if the rest of the disk has too little free space.
         @Test func resumedDownloadUsesItsReservedSpace() async throws {
             let fixture = try DownloadFixture()

@@ -348,7 +348,8 @@ final class DiscardOutbox: Sendable {
         state.withLock { state in
             if nextAttempt == nil { state.postponed.remove(removal.key) } else { state.postponed.insert(removal.key) }
         }
-        return await store(DiscardResult(key: removal.key, nextAttempt: nextAttempt, backOffUntil: backOffUntil))
+        let freesSpace = removal.isPartFile && nextAttempt == nil
+        return await store(DiscardResult(key: removal.key, nextAttempt: nextAttempt, backOffUntil: backOffUntil, freesSpace: freesSpace))
     }
 
     private func store(_ result: DiscardResult) async -> Bool {

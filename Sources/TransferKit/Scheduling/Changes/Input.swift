@@ -31,8 +31,12 @@ package struct DiscardResult: Sendable, Codable {
     /// The time until which the server asked the queue to back off; nil without such a request.
     package var backOffUntil: Date?
 
-    package init(key: Int64, nextAttempt: Date?, backOffUntil: Date? = nil) {
+    /// Whether the removal may have freed space on a disk of this machine.
+    package var freesSpace: Bool
+
+    package init(key: Int64, nextAttempt: Date?, backOffUntil: Date? = nil, freesSpace: Bool = false) {
         self.key = key
+        self.freesSpace = freesSpace
         self.nextAttempt = nextAttempt
         self.backOffUntil = backOffUntil
     }

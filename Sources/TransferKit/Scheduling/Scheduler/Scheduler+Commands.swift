@@ -18,6 +18,7 @@ extension Scheduler {
             }
         case .report(let event): handle(event, at: now, &transaction)
         case .discarded(let result):
+            if result.freesSpace { recordReleasedSpace(at: now) }
             transaction.writes.append(
                 result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0, backOffUntil: result.backOffUntil) }
                     ?? .discarded(result.key))

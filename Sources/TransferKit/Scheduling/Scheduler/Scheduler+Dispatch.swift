@@ -54,7 +54,7 @@ extension Scheduler {
             }
             if let spaceCheckAt = details.spaceCheckAt, spaceCheckAt.nanoseconds <= now.uptime.nanoseconds {
                 mutate(first.key) { entry, details in
-                    entry.conditions.remove(.noSpace)
+                    entry.conditions.subtract([.noSpace, .spaceReleased])
                     details.spaceCheckAt = nil
                     details.shortage = nil
                 }
@@ -176,7 +176,7 @@ extension Scheduler {
         mutate(key) { entry, details in
             details.run = run
             details.runAgainMark = 0
-            entry.conditions.subtract([.connected, .hasNewItems])
+            entry.conditions.subtract([.connected, .hasNewItems, .spaceReleased])
         }
         if case .able(let endpoint) = ability(of: entry, at: now) {
             mutateFlags { $0.health.begin(endpoint, run: run, at: now.uptime) }

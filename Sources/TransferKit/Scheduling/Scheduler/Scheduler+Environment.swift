@@ -1,4 +1,4 @@
-/// The environment of the queue: the network condition and the free disk space. Neither is stored.
+/// The environment of the queue: the network condition and the free disk space. Not stored.
 extension Scheduler {
     /// The maximum time between two checks of the disk while its free space is below the floor (the minimum free space).
     private static let diskCheckInterval = Duration.seconds(30)
@@ -64,5 +64,43 @@ extension Scheduler {
     mutating func scheduleDiskCheck(at now: DualInstant) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }
+    }
+
+    // MARK: Space for downloads
+
+    /// The time between two checks of the space for a session, if this queue releases no space.
+    private static let spaceCheckInterval = Duration.seconds(30)
+    /// The minimum time between two checks of the space for a session.
+    private static let minimumSpaceCheckInterval = Duration.seconds(5)
+    /// The time between the end of a run and a check. During this time, the queue removes the part files of a cancelled download.
+    private static let removalTime = Duration.seconds(1)
+
+    /// Makes a session without a slot wait for disk space or file descriptors.
+    mutating func waitForSpace(_ key: SessionKey, _ shortage: TransferError, at now: DualInstant) {
+        mutate(key) { entry, details in
+            entry.conditions.insert(.noSpace)
+            details.spaceCheckAt = now.uptime + Self.spaceCheckInterval
+            details.shortage = shortage
+            if entry.conditions.contains(.spaceReleased) { Self.checkSpaceSoon(&details, at: now) }
+        }
+    }
+
+    /// Records that this queue may have released disk space or file descriptors, because a run has ended or a part file was removed. The
+    /// sessions that wait for space check it again soon. Changes at most ``maximumPerTransaction`` of these sessions.
+    mutating func recordReleasedSpace(at now: DualInstant) {
+        for key in sessionIndex.shortOfSpace.sorted().prefix(Self.maximumPerTransaction) {
+            mutate(key) { entry, details in
+                entry.conditions.insert(.spaceReleased)
+                Self.checkSpaceSoon(&details, at: now)
+            }
+        }
+        // These runs may have checked the space too early.
+        for key in sessionIndex.live.sorted() { mutate(key) { entry, _ in entry.conditions.insert(.spaceReleased) } }
+    }
+
+    private static func checkSpaceSoon(_ details: inout EntryDetails, at now: DualInstant) {
+        guard let nextCheck = details.spaceCheckAt else { return }
+        let lastCheck = nextCheck - spaceCheckInterval
+        details.spaceCheckAt = max(now.uptime + removalTime, lastCheck + minimumSpaceCheckInterval)
     }
 }

@@ -73,7 +73,7 @@ extension Scheduler {
 
     private func waitsForSession(_ entry: Entry) -> Bool {
         entry.state == .waiting && !sessionIndex.live.contains(entry.key) && !entry.conditions.isDisjoint(with: [.dependent, .displaced])
-            && entry.conditions.isDisjoint(with: [.noSpace, .runNotEnded, .unreadable])
+            && !entry.waitsForReleasedSpace && entry.conditions.isDisjoint(with: [.runNotEnded, .unreadable])
     }
 
     /// The number of sessions without a run that a strict queue starts automatically.
@@ -88,7 +88,7 @@ extension Scheduler {
             guard let entry = sessionIndex[key] else { continue }
             if starting.contains(key) || sessionIndex.live.contains(key) && continues(entry, at: now) { continue }
             // All later sessions wait for this session.
-            guard entry.state == .waiting, entry.conditions.isDisjoint(with: [.noSpace, .runNotEnded, .unreadable]),
+            guard entry.state == .waiting, !entry.waitsForReleasedSpace, entry.conditions.isDisjoint(with: [.runNotEnded, .unreadable]),
                 !waitsForAction(entry), continues(entry.line, at: now)
             else { break }
             count += 1

@@ -2,7 +2,7 @@ import TransferCore
 
 extension Scheduler {
     mutating func handle(_ event: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
-        if case .ended = event.content, let key = flags.abandoned[event.run] { return endAbandoned(event.run, of: key) }
+        if case .ended = event.content, let key = flags.abandoned[event.run] { return endAbandoned(event.run, of: key, at: now) }
         if flags.removedRuns[event.run] != nil { return handleLate(event, at: now, &transaction) }
         guard let entry = sessionIndex[event.key], sessionIndex.details(event.key).run == event.run else { return }
         let key = event.key
@@ -51,6 +51,8 @@ extension Scheduler {
         case .times(let times):
             transaction.writes.append(.addTimes(key, times))
         case .ended(let outcome):
+            // A run that lacked space released nothing that another session can use.
+            if case .noSpace = outcome {} else { recordReleasedSpace(at: now) }
             end(entry, run: event.run, outcome, at: now, &transaction)
         case .abandoned(let outcome):
             mutateFlags { $0.abandoned[event.run] = key }
@@ -60,7 +62,8 @@ extension Scheduler {
     }
 
     /// Handles the end of an abandoned run. From now on, the run's session may run again.
-    private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
+    private mutating func endAbandoned(_ run: UInt64, of key: SessionKey, at now: DualInstant) {
+        recordReleasedSpace(at: now)
         mutateFlags { $0.abandoned[run] = nil }
         sessionIndex.recallAllLines()
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
@@ -81,6 +84,7 @@ extension Scheduler {
                 $0.removedRuns[event.run] = nil
                 if case .abandoned = event.content { $0.abandoned[event.run] = event.key }
             }
+            if case .ended = event.content { recordReleasedSpace(at: now) }
             endProbes(of: event.run)
             endTime(of: nil, run: event.run, at: now, &transaction)
             transaction.writes.append(.releaseDiscards(event.key))
@@ -292,19 +296,16 @@ extension Scheduler {
                 details.ownRetryAt = now + delay
                 entry.conditions.insert(.backoff)
                 if error.code == .storageDamaged { entry.conditions.insert(.unreadable) }
-            case .noSpace(let error):
-                details.spaceCheckAt = now.uptime + Self.spaceCheckInterval
-                details.shortage = error
-                entry.conditions.insert(.noSpace)
             case .interrupted: entry.startPriority = .interrupted
             case .endpointsUnavailable:
                 guard let endpointDelay else { break }
                 details.retryAt = now + endpointDelay
                 details.ownRetryAt = now
                 entry.conditions.insert(.backoff)
-            case .accountBlocked, .finished: break
+            case .accountBlocked, .noSpace, .finished: break
             }
         }
+        if case .noSpace(let shortage) = outcome { waitForSpace(key, shortage, at: now) }
         guard let entry = sessionIndex[key] else { return }
         if entry.startPriority != .interrupted { restoreDisplaced(of: key, &transaction) }
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
@@ -324,8 +325,6 @@ extension Scheduler {
         }
         return max(times.min() ?? .zero, RetryPolicy.maximumInPlaceDelay)
     }
-
-    private static let spaceCheckInterval = Duration.seconds(30)
 
     private mutating func block(
         _ key: AccountKey, _ error: TransferError, _ refused: Account, run: UInt64, _ transaction: inout Transaction

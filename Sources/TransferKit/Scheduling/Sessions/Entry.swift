@@ -45,14 +45,18 @@ package struct Entry: SessionTableElement, Equatable {
     }
 
     /// Whether the session waits only for a point in time. Excludes unreadable sessions: they need an action by the user, although they are
-    /// retried.
+    /// retried. For the same reason, excludes sessions that wait for space, unless they check it again soon.
     var isTimed: Bool {
-        state == .waiting && !conditions.isDisjoint(with: .timed)
-            && conditions.isDisjoint(with: Conditions.preventing.subtracting(.timed).union(.unreadable))
+        let timed = Conditions.timed.union(.noSpace)
+        return state == .waiting && !conditions.isDisjoint(with: timed) && !waitsForReleasedSpace
+            && conditions.isDisjoint(with: Conditions.preventing.subtracting(timed).union(.unreadable))
     }
 
     /// Whether the session waits for disk space or file descriptors.
     var waitsForSpace: Bool { state == .waiting && conditions.contains(.noSpace) }
+
+    /// Whether the session waits for disk space or file descriptors that this queue or another program must release first.
+    var waitsForReleasedSpace: Bool { waitsForSpace && !conditions.contains(.spaceReleased) }
 
     /// Whether the session claims the next free slot, because the app ran or resumed it.
     var isClaimant: Bool {
@@ -129,6 +133,10 @@ package struct Entry: SessionTableElement, Equatable {
         /// arrive, no longer change.
         package static let hasTransferred = Conditions(rawValue: 16384)
 
+        /// This queue may have released space since the session began its last check of the space. If the session waits for space, it therefore
+        /// checks the space again soon.
+        static let spaceReleased = Conditions(rawValue: 32768)
+
         /// The conditions that prevent a waiting session from starting.
         static let preventing: Conditions = [.yielded, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
         /// The conditions that end at a point in time.
@@ -136,6 +144,7 @@ package struct Entry: SessionTableElement, Equatable {
         /// The conditions that end with the process.
         static let transient: Conditions = [
             .yielded, .backoff, .noSpace, .stopping, .connected, .hasNewItems, .runNotEnded, .unreadable, .begun,
+            .spaceReleased,
         ]
     }
 }
@@ -160,6 +169,7 @@ package struct EntryDetails: Sendable, Equatable {
     /// after a yield.
     package var yieldedUntil: Duration?
     package var spaceCheckAt: Duration?
+    /// Why the session waits for disk space or file descriptors; nil if it does not wait for them.
     package var shortage: TransferError?
     package var deduplicationKey: String?
     /// The steady date (``Scheduler/steadyDate(at:)``) at which the session completed, as stored; nil if the session is not completed.

@@ -116,6 +116,7 @@ extension WaitReason {
         case .networkConstraint: "networkConstraint"
         case .diskBelowFloor: "diskBelowFloor"
         case .noSpace: "noSpace"
+        case .diskNotResponding: "diskNotResponding"
         case .strictOrder: "strictOrder"
         case .order: "order"
         case .queueLimit: "queueLimit"

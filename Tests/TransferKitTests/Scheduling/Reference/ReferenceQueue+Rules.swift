@@ -140,7 +140,8 @@ extension ReferenceQueue {
 
     private func canStartByTimeAlone(_ session: ReferenceSession) -> Bool {
         guard session.state == .waiting, let account = account(session.account) else { return false }
-        return session.displacedBy == nil && session.dependency == nil && !lacksSpace(session) && isItsTurn(session)
+        return session.displacedBy == nil && session.dependency == nil && isItsTurn(session)
+            && (!lacksSpace(session) || session.isSpaceReleased)
             && !account.isBlocked && !usableEndpoints(account).isEmpty && isEnvironmentFit(for: session) && slotsInUse < queueLimit
             && slotsInUse(ofAccount: session.account) < limit(ofAccount: session.account)
     }

@@ -61,6 +61,7 @@ extension ReferenceQueue {
         sessions[index].isStopRequested = false
         sessions[index].hasNewItems = false
         sessions[index].runAgainMark = 0
+        sessions[index].isSpaceReleased = false
         runs[sessions[index].id, default: []].append(runNumbers)
         started.append(sessions[index].id)
         if let account = account(sessions[index].account), let endpoint = firstAvailableEndpoint(account) {
@@ -83,6 +84,7 @@ extension ReferenceQueue {
             if case .ended = content {
                 leftovers.remove(at: leftover)
                 health.end(run)
+                releaseSpace()
             }
             return
         }
@@ -94,6 +96,7 @@ extension ReferenceQueue {
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
+            if case .noSpace = outcome {} else { releaseSpace() }
             // If the session must wait after this run, a `run` call that came during the run takes effect now.
             let mark = sessions[index].state == .running ? sessions[index].runAgainMark : 0
             sessions[index].runAgainMark = 0
@@ -174,9 +177,27 @@ extension ReferenceQueue {
             sessions[index].ownRetryAt = now + delay
         case .endpointsUnavailable: waitForAnotherEndpoint(index)
         case .accountBlocked: break
-        case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
+        case .noSpace:
+            sessions[index].spaceAt = now.uptime + .seconds(30)
+            if sessions[index].isSpaceReleased { checkSpaceSoon(index) }
         }
         restoreDisplaced(by: sessions[index].id)
+    }
+
+    /// The end of a run may have released disk space. The sessions that wait for space check it again soon, and so does a session that
+    /// runs now and then lacks space.
+    private mutating func releaseSpace() {
+        for index in sessions.indices {
+            if sessions[index].state == .waiting, lacksSpace(sessions[index]), !sessions[index].isSpaceReleased { checkSpaceSoon(index) }
+            if sessions[index].run != nil { sessions[index].isSpaceReleased = true }
+        }
+    }
+
+    /// Makes a session check the space 1 s from now, or 5 s after its last check, whichever is later.
+    private mutating func checkSpaceSoon(_ index: Int) {
+        guard let spaceAt = sessions[index].spaceAt else { return }
+        sessions[index].spaceAt = max(now.uptime + .seconds(1), spaceAt - .seconds(25))
+        sessions[index].isSpaceReleased = true
     }
 
     /// Makes a session wait for one of the unavailable endpoints, if others are available but can't serve this session.

@@ -109,6 +109,7 @@ struct ReferenceQueue {
             session.runAgainMark = 0
             session.yieldedAt = nil
             session.spaceAt = nil
+            session.isSpaceReleased = false
             session.retryAt = nil
             session.hasBegun = session.state == .running
             if session.state == .running {

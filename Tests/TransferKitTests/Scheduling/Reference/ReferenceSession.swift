@@ -47,6 +47,8 @@ struct ReferenceSession {
     /// The time at which the next attempt would be due if the session did not also wait for probes by other sessions.
     var ownRetryAt: DualInstant?
     var spaceAt: Duration?
+    /// Whether a run has released space since the session's last run began.
+    var isSpaceReleased = false
     var notBefore: Date?
     /// The unsatisfied dependency, if any.
     var dependency: SessionDependency?
