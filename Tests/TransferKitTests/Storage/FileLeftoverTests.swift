@@ -29,8 +29,10 @@ import TransferKit
         await store.close()
     }
 
-    @Test(arguments: [(FailureClass.sourceChanged, true), (.sourceLost, false), (.permanent, false), (.transient, false)])
-    func removesOnlyLeftoversOfReplacedVersion(_ failure: FailureClass, _ isRemoved: Bool) async throws {
+    @Test(arguments: [
+        (FailureClass.sourceChanged, true), (.resumeLost, true), (.sourceLost, false), (.permanent, false), (.transient, false),
+    ])
+    func removesOnlyUselessLeftovers(_ failure: FailureClass, _ isRemoved: Bool) async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let account = Account.memory("a")

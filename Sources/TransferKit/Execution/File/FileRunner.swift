@@ -1,4 +1,6 @@
+import Locking
 import Logging
+import SystemPackage
 import TransferCore
 
 /// Transfers one file or lists one folder, with repeated attempts. Ends when the work has succeeded or failed. Also ends when the run must decide how
@@ -180,9 +182,9 @@ struct FileRunner: Sendable {
             context.live.disconnect { context.post(.attemptFailed(error, retryIn: .zero, isLastInFlight: $0)) }
             return nil
         case .giveUpFile:
-            return .givenUp(error)
+            return .givenUp(await namingPartFile(error, at: endpoint))
         case .failSession:
-            return .sessionFailed(error)
+            return .sessionFailed(await namingPartFile(error, at: endpoint))
         case .blockAccount:
             return .accountBlocked(error, availability.account)
         case .waitForSpace:
@@ -190,6 +192,24 @@ struct FileRunner: Sendable {
             history.failures -= 1
             return .noSpace(error)
         }
+    }
+
+    /// Returns the error of a failed download with the path of the part file as its cause, so that users who do not want to retry can remove the
+    /// file. Returns the error itself if there is no part file, if the queue removes it, or if the disk hangs.
+    private func namingPartFile(_ error: TransferError, at endpoint: Endpoint) async -> TransferError {
+        guard let checkpoint = checkpoints[Endpoint.localPartFile(of: endpoint).address]?.checkpoint, !error.makesCheckpointsUseless else {
+            return error
+        }
+        let partFiles = LocalPartFiles(sources: context.store.sources)
+        let found = Locked<FilePath?>(nil)
+        try? await TimeLimit.run(for: .seconds(10), context.clock, "The disk does not respond.") {
+            let path = await partFiles.existingPath(of: checkpoint)
+            found.withLock { $0 = path }
+        }
+        guard let path = found.withLock({ $0 }) else { return error }
+        var error = error
+        error.cause = (error.cause.map { "\($0); " } ?? "") + "unfinished part file: \(path)"
+        return error
     }
 
     /// The number of the file's bytes that each endpoint keeps, by the endpoint's address. At least 1 if the endpoint may have kept unconfirmed

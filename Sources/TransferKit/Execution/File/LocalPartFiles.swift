@@ -53,17 +53,29 @@ package struct LocalPartFiles: Sendable {
     /// Returns whether a part file is complete: the file also has its final name, or is about to get this name. No queue writes content into
     /// such a file.
     func isComplete(_ checkpoint: Checkpoint) async -> Bool {
-        guard let (root, partFile) = paths(in: checkpoint), let last = partFile.lastComponent, last.kind == .regular else { return false }
+        let links = await links(of: checkpoint)
+        return links.partFile > 1 || links.temporary > 0
+    }
+
+    /// The path of a part file; nil if the file does not exist.
+    func existingPath(of checkpoint: Checkpoint) async -> FilePath? {
+        guard let (root, partFile) = paths(in: checkpoint), await links(of: checkpoint).partFile > 0 else { return nil }
+        return root.pushing(partFile)
+    }
+
+    /// The number of hard links to a part file, and to the file with its temporary name; 0 for a file that does not exist.
+    private func links(of checkpoint: Checkpoint) async -> (partFile: Int, temporary: Int) {
+        guard let (root, partFile) = paths(in: checkpoint), let last = partFile.lastComponent, last.kind == .regular else { return (0, 0) }
         let name = FilePath(root: nil, components: last)
         return await BlockingIO.run(.partFiles) {
-            guard let folder = try? ConfinedFolder.open(root, parentOf: partFile, creates: false).folder else { return false }
+            guard let folder = try? ConfinedFolder.open(root, parentOf: partFile, creates: false).folder else { return (0, 0) }
             defer { try? folder.close() }
             func links(_ name: FilePath) -> Int {
                 var found = stat()
                 let result = unsafe name.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) }
                 return result == 0 ? Int(found.st_nlink) : 0
             }
-            return links(name) > 1 || links(DownloadDestination.temporaryName(of: name)) > 0
+            return (links(name), links(DownloadDestination.temporaryName(of: name)))
         }
     }
 

@@ -47,8 +47,7 @@ extension QueueStore {
             try execute(
                 db, "UPDATE file SET state = ?, error = ? WHERE session = ? AND position = ?",
                 [ItemState.failed.rawValue, try StoreCoding.encode(error), session, position])
-            // The uploaded version of the file no longer exists, so no attempt can resume the upload.
-            if error.failureClass == .sourceChanged {
+            if error.makesCheckpointsUseless {
                 try discardCheckpoints(of: session, position: position, completedAt: nil, at: now, in: db)
             }
             try execute(db, "UPDATE session SET files_failed = files_failed + 1 WHERE key = ?", [session])
@@ -81,4 +80,10 @@ extension QueueStore {
             """, [session, position])
         try execute(db, "DELETE FROM file WHERE session = ? AND position = ?", [session, position])
     }
+}
+
+extension TransferError {
+    /// Whether no attempt can resume the file after this error: either its version of the file no longer exists, or the transferred content is
+    /// wrong or lost. The queue then removes the content.
+    var makesCheckpointsUseless: Bool { failureClass == .sourceChanged || failureClass == .resumeLost }
 }
