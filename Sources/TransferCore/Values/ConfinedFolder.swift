@@ -68,13 +68,25 @@ package enum ConfinedFolder {
             let flags =
                 common | (isLast ? options : O_DIRECTORY) | (next == nil || isLast && followsLast ? 0 : O_NOFOLLOW)
             let path = next.map { FilePath(root: nil, components: $0) } ?? root
-            let descriptor = DescriptorLimit.closeIfReserved(
-                unsafe path.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
+            func open(_ flags: CInt) -> CInt {
+                DescriptorLimit.closeIfReserved(
+                    unsafe path.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
+            }
+            var descriptor = open(flags)
+            // Opening a file in a folder needs only search permission for the folder. O_PATH alone would not mount an automount point (openat(2)).
+            if descriptor < 0, errno == EACCES, !isLast { descriptor = open(flags | searchOnly) }
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }
             current = FileDescriptor(rawValue: descriptor)
             if isLast { return FileDescriptor(rawValue: descriptor) }
         }
     }
+
+    /// The flag of open(2) that opens a folder without read permission: O_SEARCH, or O_PATH, a macro that Swift does not import.
+    #if canImport(Darwin)
+        private static let searchOnly = O_SEARCH
+    #else
+        private static let searchOnly: CInt = 0o10000000
+    #endif
 
     private static func openFolder(_ parent: FileDescriptor?, _ name: FilePath, at path: FilePath) throws(TransferError) -> FileDescriptor {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (parent == nil ? 0 : O_NOFOLLOW)

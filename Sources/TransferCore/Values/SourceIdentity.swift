@@ -120,7 +120,10 @@ extension TransferError {
         case ENOENT:
             return TransferError(.sourceLost, .noSuchFile, "\(path) does not exist.", cause: reason)
         case ENOTDIR:
-            return TransferError(.sourceLost, .noSuchFile, "A component of the path \(path) is not a folder.", cause: reason)
+            return TransferError(
+                .sourceLost, .noSuchFile,
+                "A component of the path \(path) is not a folder, or is a symbolic link that the session does not follow.",
+                cause: reason)
         case EACCES, EPERM:
             return TransferError(.sourceLost, .notReadable, "Cannot read \(path): permission denied. Check its permissions.", cause: reason)
         case ELOOP:

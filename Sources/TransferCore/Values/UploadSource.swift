@@ -9,7 +9,7 @@ public struct UploadSource: Hashable, Sendable {
     /// class ``FailureClass/sourceChanged``.
     public let identity: SourceIdentity
 
-    /// The folder in which the queue found the file, and whether the file may be a symbolic link. Nil if the app named the file itself.
+    /// Which components of the path may be symbolic links; nil to follow all links.
     package let confinement: SourceConfinement?
 
     /// The state of a growing source; nil for a complete file.
@@ -30,7 +30,7 @@ public struct UploadSource: Hashable, Sendable {
         self.init(path: path, identity: identity, growth: growth, isSpooled: isSpooled, confinement: nil)
     }
 
-    /// Creates a source for a file that was found in a folder, or for the queue's copy of a file.
+    /// Creates a source whose path must not contain some symbolic links, or a source for the queue's copy of a file.
     package init(
         path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false,
         originalPermissions: FilePermissions? = nil, confinement: SourceConfinement?
@@ -56,12 +56,12 @@ public struct UploadSource: Hashable, Sendable {
     public var size: Int64 { identity.size }
 }
 
-/// The folder in which a file was found, and whether the file may be a symbolic link.
+/// Which components of a file's path may be symbolic links.
 package struct SourceConfinement: Hashable, Sendable {
-    /// The folder given by a user or an app.
+    /// The folder whose own path may contain links. The folders between this folder and the file must not be links.
     package var root: FilePath
 
-    /// Whether the file itself may be a link. Folders between the root and the file must not be links.
+    /// Whether the file itself may be a link.
     package var followsFile: Bool
 
     package init(root: FilePath, followsFile: Bool) {

@@ -20,6 +20,8 @@ struct ItemDrafting {
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
+    /// The parent folder of the last file, with and without links. Many files of a session are in one folder.
+    private var resolvedParent: (given: FilePath, path: FilePath)?
     /// The contents to write to the ``Spool``, the folder with in-memory data and copies: one for each draft with data, in the order of the drafts.
     var spoolContents: [Spool.Content] = []
 
@@ -124,9 +126,10 @@ struct ItemDrafting {
 
     private mutating func draft(of item: TransferItem, at given: FilePath) throws(TransferError) -> ItemDraft {
         guard !given.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An item has an empty path.") }
-        let path = absolute(given)
+        var path = absolute(given)
         let local = try LocalFile(at: path)
         let destination = if let given = item.destination { given.bytes } else { try Self.name(of: path) }
+        path = try resolvingLinks(in: path, local, item.symbolicLinks)
         var draft = ItemDraft(
             source: Data(sources.stored(path)), destination: Data(destination), size: 0, uploadCapability: item.uploadCapability,
             creationCapability: item.creationCapability)
@@ -134,7 +137,7 @@ struct ItemDrafting {
         case .file(let size):
             guard size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
             draft.size = size
-            if item.symbolicLinks == .skip, !LocalFile.isLink(path) { draft.symbolicLinks = .skip }
+            if Self.forbidsLinks(in: path, local, item.symbolicLinks) { draft.symbolicLinks = .skip }
             guard item.keepsCopy else { break }
             draft.kind = .blob
             spoolContents.append(.copy(of: path, size: size))
@@ -156,6 +159,30 @@ struct ItemDrafting {
             draft.symbolicLinks = item.symbolicLinks
         }
         return draft
+    }
+
+    /// Whether no component of an item's path may be a link when the file is sent or the folder is read. A link that the app named may always
+    /// be followed.
+    private static func forbidsLinks(in path: FilePath, _ local: LocalFile, _ policy: SymbolicLinkPolicy) -> Bool {
+        switch local {
+        case .file: policy == .skip && !LocalFile.isLink(path)
+        case .folder: policy != .follow
+        }
+    }
+
+    /// Resolves the links that an item's path contains now, if the path must contain no links later.
+    private mutating func resolvingLinks(
+        in path: FilePath, _ local: LocalFile, _ policy: SymbolicLinkPolicy
+    ) throws(TransferError) -> FilePath {
+        guard Self.forbidsLinks(in: path, local, policy) else { return path }
+        do throws(Errno) {
+            guard case .file = local, let name = path.lastComponent, name.kind == .regular else { return try sources.resolvingLinks(path) }
+            let parent = path.removingLastComponent()
+            if resolvedParent?.given != parent { resolvedParent = (parent, try sources.resolvingLinks(parent)) }
+            return resolvedParent?.path.appending(name) ?? path
+        } catch {
+            throw LocalFile.unavailable(path, error)
+        }
     }
 
     func absolute(_ path: FilePath) -> FilePath { path.isAbsolute ? path : sources.folderOfRelativePaths.pushing(path) }

@@ -77,6 +77,45 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A link replaces a parent folder of a named file, or of a named folder, after `enqueue` or after the folder was read. Links that were part of
+    /// the path from the beginning are followed.
+    @Test(arguments: [SymbolicLinkPolicy.skip, .followFiles, .follow])
+    func doesNotFollowParentFolderThatBecomesLink(_ policy: SymbolicLinkPolicy) async throws {
+        for name in ["real/parent/file", "real/parent/folder/inside", "early/folder/a", "early/folder/z"] {
+            try tree.file(name, "content")
+        }
+        try tree.link("base", to: "real")
+        let other = try FolderTree(fixture.folder.path.appending("other"))
+        for name in ["file", "folder/inside", "folder/z"] { try other.file(name, "secret!") }
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("folder/a")
+        let item = { [tree] in TransferItem(tree.path($0), symbolicLinks: policy) }
+        let session = try await queue.enqueue(
+            .upload(
+                items: [item("early/folder"), item("base/parent/file"), item("base/parent/folder")], to: "a",
+                options: SessionOptions(filesInFlight: 1)))
+        #expect(try await queue.items(of: session.id)[1].source == tree.path(policy == .skip ? "real/parent/file" : "base/parent/file"))
+        try await queue.start()
+        try await gate.reached()
+        for name in ["real/parent", "early"] {
+            try FileManager.default.moveItem(atPath: tree.path(name).string, toPath: tree.path(name + " before").string)
+            try tree.link(name, to: other.root.string)
+        }
+        gate.open()
+        _ = try? await session.value
+        let sent = ["folder/z", "file", "folder/inside"].filter { fixture.memory.contents(of: $0) == Data("secret!".utf8) }
+        let expected =
+            switch policy {
+            case .skip: [] as [String]
+            // As a file named by the app may be a link with this policy, its parent folders may be links, too.
+            case .followFiles: ["file"]
+            case .follow: ["folder/z", "file", "folder/inside"]
+            }
+        #expect(sent == expected)
+        #expect(fixture.memory.contents(of: "folder/a") == Data("content".utf8))
+        await queue.shutdown()
+    }
+
     /// If a folder becomes a link after its parent was read, the queue does not read the folder through the link.
     @Test func doesNotFollowFolderThatBecomesLink() async throws {
         try tree.file("a/inside", "1")

@@ -107,7 +107,8 @@ package struct FolderExpansion: Sendable {
         if item.place != [] {
             let room = FileSize.sessionMaximum.subtractingSaturated(bytesKnown())
             let walk = FolderWalk(
-                item, from: start, excluding: store.folder, maximumBytes: room, maximumNameBytes: maximumNameBytes, fault: fault)
+                item, from: start, withoutLinks: store.sources.withoutLinks, excluding: store.folder, maximumBytes: room,
+                maximumNameBytes: maximumNameBytes, fault: fault)
             while true {
                 let (batch, place) = try await next(of: walk, item.path)
                 guard batch.count > 0 else { break }

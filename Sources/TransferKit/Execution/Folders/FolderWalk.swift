@@ -42,6 +42,8 @@ actor FolderWalk {
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     private let executor = DiskExecutor()
     private let root: PendingItem
+    /// See ``SourceFolders/withoutLinks``.
+    private let withoutLinks: FilePath
     /// The parent folders of the root. Set when the walk begins, because inspecting them blocks.
     private var ancestors: [FileIdentity] = []
     /// The queue's storage folder. It is never uploaded, because it contains URLs that grant access to uploads.
@@ -63,13 +65,14 @@ actor FolderWalk {
     private let fault: FolderFault?
 
     init(
-        _ root: PendingItem, from start: ManifestStart, excluding storage: FilePath, maximumBytes: Int64 = FileSize.sessionMaximum,
-        maximumNameBytes: Int, fault: FolderFault? = nil
+        _ root: PendingItem, from start: ManifestStart, withoutLinks: FilePath, excluding storage: FilePath,
+        maximumBytes: Int64 = FileSize.sessionMaximum, maximumNameBytes: Int, fault: FolderFault? = nil
     ) {
         self.fault = fault
         self.maximumBytes = max(0, maximumBytes)
         self.maximumNameBytes = maximumNameBytes
         self.root = root
+        self.withoutLinks = withoutLinks
         self.storage = storage
         nextPosition = start.position
         nextDirectory = start.directory
@@ -144,7 +147,7 @@ actor FolderWalk {
                 } else {
                     // Follows no links: since the entry was inspected, a symbolic link may have replaced the entry or one of its parent
                     // folders.
-                    try DirectoryStream(opening: shown, below: root.ancestors.last ?? root.path)
+                    try DirectoryStream(opening: shown, below: withoutLinks)
                 }
         } catch {
             guard error != .tooManyOpenFiles, error != .tooManyOpenFilesInSystem else {

@@ -1,6 +1,7 @@
 /// The policy for symbolic links inside a folder.
 ///
-/// No transport creates links at the other end, so a link is either followed or skipped. A link that is itself an item is always followed.
+/// No transport creates links at the other end, so a link is either followed or skipped. A link that is itself an item is always followed
+/// (``TransferItem/symbolicLinks``).
 public enum SymbolicLinkPolicy: String, Hashable, Sendable, Codable, CaseIterable {
     /// Links are followed, as with `cp -rL` and `rsync -rL`. A link to a file is sent as that file, under the link's name. A link to a folder is
     /// sent as that folder, with all its content.

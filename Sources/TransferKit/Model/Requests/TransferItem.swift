@@ -27,8 +27,10 @@ public struct TransferItem: Hashable, Sendable {
     /// The given remote name if it is not a valid ``/TransferCore/RemotePath``; otherwise nil. `enqueue` rejects an item with an invalid name.
     package var invalidDestination: String?
 
-    /// The policy for symbolic links, if the item is a folder. For a file, only `skip` has an effect: if a symbolic link has replaced the
-    /// file since the call of `enqueue`, the queue does not send the file.
+    /// The policy for symbolic links in a folder. For a file, only `skip` has an effect.
+    ///
+    /// With `skip`, and for a folder also with `followFiles`, the call of `enqueue` resolves the links in the item's path. If a symbolic link has
+    /// replaced the file, the folder, or one of its parent folders since that call, the queue sends nothing through that link.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 
     /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders and

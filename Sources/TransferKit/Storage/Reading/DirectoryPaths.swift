@@ -8,24 +8,14 @@ struct DirectoryPaths {
     struct Location {
         var source: [UInt8]
         var destination: [UInt8]
-        /// The length of the path of the outermost folder that contains the item, in bytes; nil if the item is not in a folder. `source` begins with
-        /// this path.
-        var rootLength: Int?
 
         func appending(_ name: [UInt8]) -> Location {
             // The remote path of the endpoint's folder is empty.
             Location(
                 source: source + [UInt8(ascii: "/")] + name,
-                destination: destination.isEmpty ? name : destination + [UInt8(ascii: "/")] + name, rootLength: rootLength ?? source.count)
+                destination: destination.isEmpty ? name : destination + [UInt8(ascii: "/")] + name)
         }
 
-        /// Returns which symbolic links the item's path may contain, according to the item's stored policy; nil for no restriction. If the
-        /// item is not in a folder of the manifest, the folders in the item's path can be links.
-        func confinement(_ policy: String?) -> SourceConfinement? {
-            guard let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
-            let root = rootLength.map { FilePath(bytes: source.prefix($0)) } ?? FilePath(bytes: source).removingLastComponent()
-            return SourceConfinement(root: root, followsFile: policy == .followFiles)
-        }
     }
 
     /// The maximum depth of a folder. No valid path is this deep (PATH_MAX, limits.h), but in a damaged database, a folder may contain
@@ -42,6 +32,12 @@ struct DirectoryPaths {
     init(of session: SessionKey, _ sources: SourceFolders) {
         self.session = session
         self.sources = sources
+    }
+
+    /// Returns which symbolic links an item's path may contain, according to the item's stored policy; nil for no restriction.
+    func confinement(_ policy: String?) -> SourceConfinement? {
+        guard let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
+        return SourceConfinement(root: sources.withoutLinks, followsFile: policy == .followFiles)
     }
 
     /// Returns the source and the destination of an item from its stored values.

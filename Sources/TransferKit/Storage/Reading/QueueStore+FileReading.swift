@@ -100,7 +100,7 @@ extension QueueStore {
                 generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
                 uploadCapability: try row.decode(String?.self, atIndex: 8).map(Capability.init),
                 creationCapability: try row.decode(String?.self, atIndex: 11).map(Capability.init),
-                kind: kind, confinement: location.confinement(try row.decode(String?.self, atIndex: 10)),
+                kind: kind, confinement: paths.confinement(try row.decode(String?.self, atIndex: 10)),
                 localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
                 isListed: try kind == .download && row.decode(Int64?.self, atIndex: 2) != nil)
         }

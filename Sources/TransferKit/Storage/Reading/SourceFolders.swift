@@ -26,6 +26,26 @@ package struct SourceFolders: Sendable {
         folderOfRelativePaths = base ?? workingFolder
     }
 
+    /// The folder below which no component of a path is a symbolic link, unless the policy of its item permits links (``SymbolicLinkPolicy``):
+    /// the base folder, whose own path may contain links, or the file system's root.
+    var withoutLinks: FilePath { base ?? "/" }
+
+    /// Returns the same path without symbolic links below ``withoutLinks``, and without `.` and `..`. Blocks.
+    ///
+    /// - Throws: The error of realpath(3).
+    func resolvingLinks(_ path: FilePath) throws(Errno) -> FilePath {
+        guard let base, path.starts(with: base) else { return try Self.resolved(path) }
+        var rest = try Self.resolved(path)
+        // A link can lead out of the base folder.
+        return rest.removePrefix(try Self.resolved(base)) ? base.pushing(rest) : rest
+    }
+
+    private static func resolved(_ path: FilePath) throws(Errno) -> FilePath {
+        guard let found = unsafe path.withPlatformString({ unsafe realpath($0, nil) }) else { throw Errno(rawValue: errno) }
+        defer { unsafe free(found) }
+        return unsafe FilePath(platformString: found)
+    }
+
     /// Returns the stored form of an absolute path.
     func stored(_ path: FilePath) -> [UInt8] {
         guard let base, path.starts(with: base) else { return path.bytes }
