@@ -202,6 +202,24 @@ import TransportTesting
         await server.shutDownQueue()
     }
 
+    /// A request waits for a disk that does not respond.
+    @Test(.timeLimit(.minutes(1))) func closesAlthoughRequestHangs() async throws {
+        try await ControlFixture.with { fixture in
+            let request = try fixture.upload("a")
+            // All threads for new files of this folder hang.
+            let disk = DispatchSemaphore(value: 0)
+            let hanging = (0..<BlockingIO.Pool.requests.ownerLimit).map { _ in
+                Task { await BlockingIO.run(.requests, for: .folder(fixture.folder)) { disk.wait() } }
+            }
+            let client = Task { try await fixture.remote.add([request]) }
+            while !fixture.server.hasRequests { await Task.yield() }
+            await fixture.server.shutDownQueue()
+            for _ in hanging { disk.signal() }
+            for call in hanging { await call.value }
+            await #expect(throws: QueueError.self) { try await client.value }
+        }
+    }
+
     /// If another program removes the socket file, the owner restores it.
     @Test(.timeLimit(.minutes(10))) func restoresRemovedSocket() async throws {
         try await ControlFixture.with { fixture in

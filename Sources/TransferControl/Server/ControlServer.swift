@@ -26,7 +26,7 @@ public final class ControlServer: Sendable {
     /// The maximum number of clients that receive events or send a stream. Such clients can stay connected forever. Without this limit,
     /// they could occupy all connections and block all other requests.
     private static let subscriberLimit = 48
-    /// The time that a closing server waits for the current requests to complete.
+    /// The time that a closing server waits for the current requests to complete, and then for the disconnected clients' tasks to end.
     private static let closeTimeout = Duration.seconds(2)
     /// The interval at which the server checks that its socket file still exists.
     private static let checkInterval = Duration.seconds(5)
@@ -176,7 +176,7 @@ public final class ControlServer: Sendable {
     /// Closes the server, but not the queue. Call this method before you shut down the queue.
     ///
     /// Accepts no more clients, removes the socket, and returns when the current clients have their responses. After two seconds, disconnects the
-    /// remaining clients.
+    /// remaining clients, and after two more seconds returns although a request has not ended. Such a request can still change the queue.
     public func close() async {
         stopListening()
         await dismissClients()
@@ -201,12 +201,23 @@ public final class ControlServer: Sendable {
             guard (try? await Task.sleep(for: Self.closeTimeout)) != nil else { return }
             for client in clients { client.connection.interrupt() }
         }
-        for client in clients { await client.task.value }
+        // A request whose local files are on a disk that hangs does not end before the disk responds.
+        do {
+            try await TimeLimit.run(for: Self.closeTimeout * 2, .system, "Some requests have not ended.") {
+                for client in clients { await client.task.value }
+            }
+        } catch {
+            logger.warning("Closed the control socket, but some requests have not ended. The disk of their files may not be responding.")
+            for client in clients { client.task.cancel() }
+        }
         end.cancel()
     }
 
     /// Whether a client is sending a stream.
     package var hasStreams: Bool { state.withLock { $0.clients.values.contains(where: \.isStream) } }
+
+    /// Whether a client has sent a message and is connected.
+    package var hasRequests: Bool { state.withLock { $0.clients.values.contains(where: \.hasSentMessage) } }
 
     /// Logs why the server can't accept a connection. Logs nothing more until the server accepts a connection again.
     private func logAcceptFailure(_ cause: Errno) {

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 
 /// A time limit for work that may never end.
-enum TimeLimit {
+package enum TimeLimit {
     /// How long a cancelled call waits for its body to end.
     private static let grace = Duration.seconds(5)
 
@@ -10,7 +10,7 @@ enum TimeLimit {
     ///
     /// - Throws: The error of the body; ``TransferError`` with the code `timedOut` and the given message after the time limit;
     ///   `CancellationError` if the body does not end within 5 s after the task was cancelled.
-    static func run(
+    package static func run(
         for duration: Duration, _ clock: EngineClock, _ message: String, _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
         let outcome = FirstOutcome()
