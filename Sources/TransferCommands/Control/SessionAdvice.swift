@@ -25,6 +25,7 @@ extension SessionOperation {
             "To retry it: transferq retry \(id)"
         case (.runNext, .held), (.retry, .held): "To release it: transferq release \(id)"
         case (.runNext, .paused), (.retry, .paused), (.release, .paused): "To resume it: transferq resume \(id)"
+        case (.retry, .waiting): "To start its next attempt now: transferq now \(id)"
         default: nil
         }
     }

@@ -83,7 +83,8 @@ struct DoctorCommand: AsyncParsableCommand {
             let versions = "SQLite \(health.sqliteVersion), schema \(health.schemaVersion)"
             guard health.problems.isEmpty else {
                 let section = Troubleshooting.reference(for: QueueError.Code.storageDamaged).map { " \($0)" } ?? ""
-                let detail = "The database in \(folder) is damaged (\(versions)): \(health.problems.joined(separator: "; ")).\(section)"
+                let problems = health.problems.map { $0.hasSuffix(".") ? $0 : $0 + "." }.joined(separator: " ")
+                let detail = "The database in \(folder) has a problem (\(versions)): \(problems)\(section)"
                 return [Finding(check: "store", state: .wrong, detail: detail, fields: fields)] + Self.quarantine(health)
             }
             return [Finding(check: "store", state: .ok, detail: "The database in \(folder) is intact (\(versions)).", fields: fields)]

@@ -180,7 +180,7 @@ extension TransferQueue {
                     return status
                 }
                 status.phase = live[record.key]?.phase ?? .connecting
-                status.why = live[record.key]?.shortage.map { .noSpace($0) }
+                status.why = live[record.key]?.waitReason(at: now.uptime)
                 if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
                 // With a rate close to 0, the remaining time is huge. Limit it to 100 years, so that the date stays valid.
                 status.expectedEnd = status.statistics.secondsRemaining.map { now.date.addingTimeInterval(min($0, 3_155_760_000)) }

@@ -13,7 +13,8 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     /// The current work of the session; nil unless it runs.
     public var phase: SessionPhase?
     /// The reason why the session waits; nil if it does not wait, or is about to start. A running session has the reason
-    /// ``WaitReason/noSpace(_:)`` while a stream of the session waits for disk space.
+    /// ``WaitReason/noSpace(_:)`` while one of its streams waits for disk space, and ``WaitReason/diskNotResponding(_:)`` while a local disk does not
+    /// respond.
     public var why: WaitReason?
     /// A human-readable name.
     public var name: String

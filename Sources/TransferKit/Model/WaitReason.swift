@@ -1,7 +1,7 @@
 public import Foundation
 public import TransferCore
 
-/// The reason why a waiting session does not run: the first unmet condition. The queue derives the reason from the current state, and never
+/// The reason why a waiting session does not run, or why a running session does not get on: the first unmet condition. The queue derives the reason from the current state, and never
 /// stores it.
 public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue is stopped, draining or stopping.
@@ -35,6 +35,9 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case diskBelowFloor(free: Int64, floor: Int64)
     /// This machine lacks the disk space, memory, threads or file descriptors that the session needs.
     case noSpace(TransferError)
+    /// The session is running, but one of its local files or folders could not be read for 30 s, for example because a network share does not
+    /// respond. The text names the file.
+    case diskNotResponding(String)
     /// No session starts, because too many interrupted runs have not ended, and each of these runs occupies threads of this process. The value is the
     /// number of these runs.
     case runsNotEnded(Int)
@@ -77,6 +80,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .diskBelowFloor(let free, let floor):
             "The disk of the storage folder has \(free.sizeText) left, and no session starts below \(floor.sizeText). Free some space."
         case .noSpace(let error): "This machine lacks disk space or another resource that the session needs. \(error.message)"
+        case .diskNotResponding(let text): text
         case .runsNotEnded(let count):
             "\(count) interrupted runs have not ended, because a disk, a network share or a transport does not respond. Restart this process."
         case .strictOrder(let id): "The queue is strict, and the earlier session \(id) has not finished."

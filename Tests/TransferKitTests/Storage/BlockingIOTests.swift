@@ -189,6 +189,9 @@ import TransportTesting
             warnings = log.messages.withLock { $0 }.map(\.text).filter { $0.contains("may not be responding") }
         }
         #expect(warnings.allSatisfy { $0.contains("hung-") }, "\(warnings)")
+        let why = try await hung[0].status.why
+        guard case .diskNotResponding(let text)? = why else { return Issue.record("\(String(describing: why))") }
+        #expect(text.contains("hung-0-"))
 
         isHung.withLock { $0 = false }
         gate.open(sessionCount * 16)

@@ -90,9 +90,6 @@ package final class LiveRun: Sendable {
         state.withLock { $0.context = context }
     }
 
-    /// The error of a stream of the session that waits for disk space; nil if there is no such stream.
-    var shortage: TransferError? { state.withLock { $0.shortages.values.first } }
-
     /// Records that a stream begins to wait for disk space, or no longer waits.
     ///
     /// - Parameter error: The error that reports the lack of space; nil if the stream no longer waits.
@@ -156,6 +153,14 @@ package final class LiveRun: Sendable {
     /// method has already returned a value and there has been a long call ever since.
     func newLongReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
         state.withLock { $0.localReads.newLongReads(at: uptime) }
+    }
+
+    /// Why the run does not get on, although it is in progress: a stream lacks space, or a local disk does not respond. Nil in all other cases.
+    func waitReason(at uptime: Duration) -> WaitReason? {
+        state.withLock { state in
+            if let shortage = state.shortages.values.first { return .noSpace(shortage) }
+            return state.localReads.longReads(at: uptime).map { .diskNotResponding(LocalReads.warning(about: $0.path, count: $0.count)) }
+        }
     }
 
     // MARK: Attempts

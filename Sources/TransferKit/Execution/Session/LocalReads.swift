@@ -27,14 +27,19 @@ package struct LocalReads: Sendable {
     /// Returns the path of the longest call and the number of long calls. Returns nil if no call is long, or if this method has already returned
     /// a value and there has been a long call ever since.
     mutating func newLongReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
-        let long = calls.values.filter { uptime - $0.start >= Self.limit }
-        guard let longest = long.min(by: { $0.start < $1.start }) else {
+        guard let long = longReads(at: uptime) else {
             isReported = false
             return nil
         }
         guard !isReported else { return nil }
         isReported = true
-        return (longest.path, long.count)
+        return long
+    }
+
+    /// Returns the path of the longest call and the number of long calls; nil if no call is long.
+    func longReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
+        let long = calls.values.filter { uptime - $0.start >= Self.limit }
+        return long.min { $0.start < $1.start }.map { ($0.path, long.count) }
     }
 
     /// Returns the warning about long calls.
