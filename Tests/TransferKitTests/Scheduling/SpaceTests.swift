@@ -5,7 +5,7 @@ import TransferKit
 @Suite struct SpaceTests {
     private static let full = RunOutcome.noSpace(TransferError(.noSpace, .diskFull, "Full."))
 
-    /// The run that ends may have used the space that the other session needs. Its part file is removed after the end of the run.
+    /// The run that ends may have used the space that the other session needs. The queue removes the part file after this run has ended.
     @Test func endOfRunBringsCheckOfSpaceForward() throws {
         var queue = try SchedulerFixture(limit: 2)
         try queue.add("A B")
@@ -20,6 +20,34 @@ import TransferKit
         #expect(queue.states == "A=cancelled B=running")
         try queue.end("B", Self.full)
         #expect(queue.isIdle)
+    }
+
+    /// A failed file releases space, so both sessions check the space again. A run that ends for lack of space releases none. Otherwise, two
+    /// such sessions would wake each other for ever.
+    @Test func failedFileBringsCheckOfSpaceForward() throws {
+        var queue = try SchedulerFixture(limit: 2)
+        try queue.add("A B")
+        try queue.end("B", Self.full)
+        try queue.advance(seconds: 10)
+        try queue.report("A", .file(position: 0, .failed(.broken)))
+        try queue.end("A", Self.full)
+        #expect(queue.states == "A=waiting B=waiting" && !queue.isIdle)
+        try queue.advance(seconds: 5)
+        #expect(queue.states == "A=running B=running")
+        for name in ["A", "B"] { try queue.end(name, Self.full) }
+        #expect(queue.isIdle)
+    }
+
+    /// Each check occupies a slot, so completed sessions do not cause checks while other sessions run.
+    @Test func completedSessionsCauseNoChecksWhileOthersRun() throws {
+        var queue = try SchedulerFixture()
+        try queue.add("A B C D")
+        try queue.end("A", Self.full)
+        try queue.advance(seconds: 10)
+        #expect(try queue.finishAll() == "B C D")
+        #expect(!queue.isIdle)
+        try queue.advance(seconds: 1)
+        #expect(queue.states == "A=running B=completed C=completed D=completed")
     }
 
     /// The session's last check of the space may have preceded the end of the other run.

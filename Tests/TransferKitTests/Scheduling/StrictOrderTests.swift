@@ -57,6 +57,10 @@ import TransferKit
         #expect(queue.states == "A=running B=completed C=waiting D=completed")
         try queue.end("A", Self.full)
         #expect(queue.states == "A=waiting B=completed C=waiting D=completed")
+        // The end of B may have released space, so the queue checks once more.
+        #expect(!queue.isIdle)
+        try queue.advance(seconds: 5)
+        try queue.end("A", Self.full)
         #expect(queue.isIdle)
     }
 

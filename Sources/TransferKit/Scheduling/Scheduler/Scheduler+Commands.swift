@@ -18,7 +18,7 @@ extension Scheduler {
             }
         case .report(let event): handle(event, at: now, &transaction)
         case .discarded(let result):
-            if result.freesSpace { recordReleasedSpace(at: now) }
+            if result.freesSpace { recordReleasedSpace(.probably) }
             transaction.writes.append(
                 result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0, backOffUntil: result.backOffUntil) }
                     ?? .discarded(result.key))
@@ -116,7 +116,7 @@ extension Scheduler {
 
     /// Ends the retry delays of an account's sessions.
     ///
-    /// - Parameter includingRuns: Whether to end the waits of files in running sessions, too. True for a request by the app or the user.
+    /// - Parameter includingRuns: Whether to also end the waits of files in running sessions. True for a request by the app or the user.
     mutating func endBackoffs(of account: AccountKey, includingRuns: Bool = false, _ transaction: inout Transaction) {
         if includingRuns {
             let running = sessionIndex.live.filter { sessionIndex[$0]?.account == account }

@@ -3,7 +3,7 @@ import TransferCore
 
 extension Scheduler {
     /// Does the work that is due now. Ends expired waits, releases dependents, and enforces the deadlines of sessions and of a drain. Then starts
-    /// all sessions that can start, and removes sessions whose retention has ended.
+    /// all sessions that can start, and removes completed sessions that the queue's retention no longer keeps.
     ///
     /// The writer calls this method once after it has passed all pending inputs to the scheduler.
     package mutating func schedule(at now: DualInstant) -> Transaction {
@@ -24,6 +24,7 @@ extension Scheduler {
             } while resumeYielded(at: now)
             examineLines(at: now)
         }
+        wakeSessionsShortOfSpace(at: now)
         retire(at: now, &transaction)
         let isIdle = isIdle(at: now)
         if flags.isIdleAnnounced != isIdle {
@@ -176,7 +177,7 @@ extension Scheduler {
         mutate(key) { entry, details in
             details.run = run
             details.runAgainMark = 0
-            entry.conditions.subtract([.connected, .hasNewItems, .spaceReleased])
+            entry.conditions.subtract([.connected, .hasNewItems])
         }
         if case .able(let endpoint) = ability(of: entry, at: now) {
             mutateFlags { $0.health.begin(endpoint, run: run, at: now.uptime) }
@@ -201,7 +202,7 @@ extension Scheduler {
     /// - Returns: Whether a session that yielded may start now.
     private mutating func resumeYielded(at now: DualInstant) -> Bool {
         // `firstInLine` ignores sessions whose account has no free slot. Very many sessions may have yielded, so these checks come before the loop
-        // over them.
+        // over these sessions.
         guard !sessionIndex.yielded.isEmpty, sessionIndex.yieldsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
             firstInLine(at: now) == nil
         else { return false }
@@ -216,7 +217,7 @@ extension Scheduler {
 
     // MARK: Retention
 
-    /// Removes completed sessions whose retention has ended, the oldest first.
+    /// Removes completed sessions that the queue's retention no longer keeps, the oldest first.
     private mutating func retire(at now: DualInstant, _ transaction: inout Transaction) {
         var retired: Set<SessionKey> = []
         let releasing = Set(flags.releases.map(\.session))

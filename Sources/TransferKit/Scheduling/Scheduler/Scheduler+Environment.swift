@@ -68,6 +68,14 @@ extension Scheduler {
 
     // MARK: Space for downloads
 
+    /// What this queue may have released since the last call of ``wakeSessionsShortOfSpace(at:)``.
+    package enum ReleasedSpace: Comparable, Sendable {
+        /// Space that a file had used or reserved has become free, or may become free while the queue removes a part file.
+        case possibly
+        /// The run of another session ended without completing it, or a part file was removed.
+        case probably
+    }
+
     /// The time between two checks of the space for a session, if this queue releases no space.
     private static let spaceCheckInterval = Duration.seconds(30)
     /// The minimum time between two checks of the space for a session.
@@ -75,32 +83,39 @@ extension Scheduler {
     /// The time between the end of a run and a check. During this time, the queue removes the part files of a cancelled download.
     private static let removalTime = Duration.seconds(1)
 
-    /// Makes a session without a slot wait for disk space or file descriptors.
+    /// Makes a session without a slot wait for disk space or another resource of this machine.
     mutating func waitForSpace(_ key: SessionKey, _ shortage: TransferError, at now: DualInstant) {
         mutate(key) { entry, details in
             entry.conditions.insert(.noSpace)
+            entry.conditions.remove(.spaceReleased)
             details.spaceCheckAt = now.uptime + Self.spaceCheckInterval
             details.shortage = shortage
-            if entry.conditions.contains(.spaceReleased) { Self.checkSpaceSoon(&details, at: now) }
         }
     }
 
-    /// Records that this queue may have released disk space or file descriptors, because a run has ended or a part file was removed. The
-    /// sessions that wait for space check it again soon. Changes at most ``maximumPerTransaction`` of these sessions.
-    mutating func recordReleasedSpace(at now: DualInstant) {
-        for key in sessionIndex.shortOfSpace.sorted().prefix(Self.maximumPerTransaction) {
+    /// Records that this queue may have released space, so that the sessions that wait for space check it again soon.
+    mutating func recordReleasedSpace(_ released: ReleasedSpace) {
+        if flags.releasedSpace.map({ $0 < released }) ?? true { mutateFlags { $0.releasedSpace = released } }
+    }
+
+    /// Brings the checks of sessions that wait for space forward, if this queue may have released space. Until these checks, the queue is not idle.
+    /// Changes at most ``maximumPerTransaction`` sessions.
+    ///
+    /// If space was only possibly released, does nothing while sessions run: many sessions may wait for space, each check occupies a slot, and
+    /// each completed file possibly releases space.
+    mutating func wakeSessionsShortOfSpace(at now: DualInstant) {
+        guard let released = flags.releasedSpace, released == .probably || sessionIndex.live.isEmpty else { return }
+        for key in sessionIndex.shortOfSpace.prefix(Self.maximumPerTransaction) {
             mutate(key) { entry, details in
+                guard let nextCheck = details.spaceCheckAt else { return }
+                let lastCheck = nextCheck - Self.spaceCheckInterval
+                details.spaceCheckAt = max(now.uptime + Self.removalTime, lastCheck + Self.minimumSpaceCheckInterval)
                 entry.conditions.insert(.spaceReleased)
-                Self.checkSpaceSoon(&details, at: now)
             }
         }
-        // These runs may have checked the space too early.
-        for key in sessionIndex.live.sorted() { mutate(key) { entry, _ in entry.conditions.insert(.spaceReleased) } }
-    }
-
-    private static func checkSpaceSoon(_ details: inout EntryDetails, at now: DualInstant) {
-        guard let nextCheck = details.spaceCheckAt else { return }
-        let lastCheck = nextCheck - spaceCheckInterval
-        details.spaceCheckAt = max(now.uptime + removalTime, lastCheck + minimumSpaceCheckInterval)
+        guard sessionIndex.shortOfSpace.isEmpty else { return }
+        // A session that runs now may have checked the space too early.
+        let remaining: ReleasedSpace? = sessionIndex.live.isEmpty ? nil : .possibly
+        if flags.releasedSpace != remaining { mutateFlags { $0.releasedSpace = remaining } }
     }
 }

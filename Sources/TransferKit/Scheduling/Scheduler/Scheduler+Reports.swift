@@ -2,7 +2,7 @@ import TransferCore
 
 extension Scheduler {
     mutating func handle(_ event: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
-        if case .ended = event.content, let key = flags.abandoned[event.run] { return endAbandoned(event.run, of: key, at: now) }
+        if case .ended = event.content, let key = flags.abandoned[event.run] { return endAbandoned(event.run, of: key) }
         if flags.removedRuns[event.run] != nil { return handleLate(event, at: now, &transaction) }
         guard let entry = sessionIndex[event.key], sessionIndex.details(event.key).run == event.run else { return }
         let key = event.key
@@ -51,8 +51,7 @@ extension Scheduler {
         case .times(let times):
             transaction.writes.append(.addTimes(key, times))
         case .ended(let outcome):
-            // A run that lacked space released nothing that another session can use.
-            if case .noSpace = outcome {} else { recordReleasedSpace(at: now) }
+            recordSpaceReleased(by: outcome)
             end(entry, run: event.run, outcome, at: now, &transaction)
         case .abandoned(let outcome):
             mutateFlags { $0.abandoned[event.run] = key }
@@ -62,8 +61,8 @@ extension Scheduler {
     }
 
     /// Handles the end of an abandoned run. From now on, the run's session may run again.
-    private mutating func endAbandoned(_ run: UInt64, of key: SessionKey, at now: DualInstant) {
-        recordReleasedSpace(at: now)
+    private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
+        recordReleasedSpace(.probably)
         mutateFlags { $0.abandoned[run] = nil }
         sessionIndex.recallAllLines()
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
@@ -84,7 +83,7 @@ extension Scheduler {
                 $0.removedRuns[event.run] = nil
                 if case .abandoned = event.content { $0.abandoned[event.run] = event.key }
             }
-            if case .ended = event.content { recordReleasedSpace(at: now) }
+            if case .ended = event.content { recordReleasedSpace(.probably) }
             endProbes(of: event.run)
             endTime(of: nil, run: event.run, at: now, &transaction)
             transaction.writes.append(.releaseDiscards(event.key))
@@ -103,12 +102,15 @@ extension Scheduler {
             recordTransfer(of: entry.key)
         case .size, .record: break
         case .completed(let receipt, let endpoint):
+            recordReleasedSpace(.possibly)
             recordProgress(of: entry.key)
             recordTransfer(of: entry.key)
             // Ends the endpoint's series of failures, even if other runs fail there.
             recordSuccess(of: endpoint)
             transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
-        case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
+        case .failed(let error):
+            recordReleasedSpace(.possibly)
+            transaction.events.append(.itemFailed(entry.id, position: position, error))
         case .foundFolder:
             mutate(entry.key) { entry, _ in entry.conditions.insert(.hasNewItems) }
             recordTransfer(of: entry.key)
@@ -164,6 +166,16 @@ extension Scheduler {
 
     // MARK: The end of a run
 
+    /// Records which space a run has released. A run that lacked space and ended no file has released nothing. Otherwise, two sessions could bring
+    /// each other's checks forward for ever.
+    private mutating func recordSpaceReleased(by outcome: RunOutcome) {
+        switch outcome {
+        case .interrupted, .finished(failure: .some, _): recordReleasedSpace(.probably)
+        case .finished(failure: nil, _), .backoff, .endpointsUnavailable, .accountBlocked: recordReleasedSpace(.possibly)
+        case .noSpace: break
+        }
+    }
+
     func stopRunningEvents(_ entry: Entry, _ transaction: inout Transaction) {
         if entry.conditions.contains(.connected) { transaction.events.append(.willStopRunning(entry.id)) }
         transaction.events.append(.didStopRunning(entry.id))
@@ -184,7 +196,7 @@ extension Scheduler {
             entry.conditions.subtract([.stopping, .connected, .hasNewItems])
         }
         let probeDelay = wasStopping ? nil : delayForOtherProbes(before, outcome, at: now)
-        if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, run: run, &transaction) }
+        if case .accountBlocked(let error, let usedAccount) = outcome { block(before.account, error, usedAccount, run: run, &transaction) }
 
         switch outcome {
         case .finished(let failure, let ignoresNewFiles)
@@ -327,17 +339,17 @@ extension Scheduler {
     }
 
     private mutating func block(
-        _ key: AccountKey, _ error: TransferError, _ refused: Account, run: UInt64, _ transaction: inout Transaction
+        _ key: AccountKey, _ error: TransferError, _ usedAccount: Account, run: UInt64, _ transaction: inout Transaction
     ) {
         // The run may have used an older definition of the account, or the app may have unblocked the account after the run began. In both cases,
         // the account stays unblocked, and the session retries.
         guard var account = accounts[key], account.block == nil, run > account.lastRunWhenUnblocked,
-            account.account.isSameIdentity(as: refused)
+            account.account.isSameIdentity(as: usedAccount)
         else { return }
         account.block = AccountBlock(error: error)
         account.hasRequestedCredentials = true
         setAccount(key, account)
-        transaction.actions.append(.forgetAuthentication(refused))
+        transaction.actions.append(.forgetAuthentication(usedAccount))
         transaction.writes.append(.blockAccount(key, account.block))
         transaction.events.append(.accountBlocked(account: account.account.name, error))
         if error.failureClass == .credentials {

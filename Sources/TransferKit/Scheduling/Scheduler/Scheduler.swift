@@ -60,6 +60,8 @@ package struct Scheduler: Sendable {
         package var scarceSpace: Int64?
         /// The uptime of the next check of the disk. Used only while the free space is below the floor.
         package var diskCheckAt = Duration.zero
+        /// Nil if this queue has released no space since the last check of all sessions that wait for space.
+        package var releasedSpace: ReleasedSpace?
         /// Ended, removed or missing sessions whose dependents have not all been released or held yet.
         package var releases: [PendingRelease] = []
         /// The new tags of each session whose tags changed while a reader was looking up sessions by tag in the database.

@@ -5,7 +5,7 @@ package import TransferCore
 package struct Entry: SessionTableElement, Equatable {
     package var id: SessionID
     package var key: SessionKey
-    /// The order of the queue sorts the sessions by their ranks. Ranks have gaps; see ``Scheduler/rankGap``.
+    /// The number that determines the session's position: the queue sorts its sessions by rank. Ranks have gaps; see ``Scheduler/rankGap``.
     package var rank: Int64
     package var account: AccountKey
     /// The stored state of the session. When a run is interrupted, this property changes immediately to the state that the session will have after
@@ -44,18 +44,18 @@ package struct Entry: SessionTableElement, Equatable {
         state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.stopping))
     }
 
-    /// Whether the session waits only for a point in time. Excludes unreadable sessions: they need an action by the user, although they are
-    /// retried. For the same reason, excludes sessions that wait for space, unless they check it again soon.
+    /// Whether the session waits only for a point in time. Excludes unreadable sessions: the queue retries them, but the user must act. For
+    /// the same reason, excludes sessions that wait for space, unless they check the space again soon.
     var isTimed: Bool {
         let timed = Conditions.timed.union(.noSpace)
         return state == .waiting && !conditions.isDisjoint(with: timed) && !waitsForReleasedSpace
             && conditions.isDisjoint(with: Conditions.preventing.subtracting(timed).union(.unreadable))
     }
 
-    /// Whether the session waits for disk space or file descriptors.
+    /// Whether the session waits for disk space, memory, threads or file descriptors, called *space* in this file.
     var waitsForSpace: Bool { state == .waiting && conditions.contains(.noSpace) }
 
-    /// Whether the session waits for disk space or file descriptors that this queue or another program must release first.
+    /// Whether the session waits for space that this queue or another program must release first.
     var waitsForReleasedSpace: Bool { waitsForSpace && !conditions.contains(.spaceReleased) }
 
     /// Whether the session claims the next free slot, because the app ran or resumed it.
@@ -95,7 +95,7 @@ package struct Entry: SessionTableElement, Equatable {
             self.rawValue = rawValue
         }
 
-        /// The session yielded its slot, and lets another session start first, until ``EntryDetails/yieldedUntil`` at most.
+        /// The session yielded. Another session can start first, until ``EntryDetails/yieldedUntil`` at most.
         static let yielded = Conditions(rawValue: 1)
         /// Another session displaced this session: the app ran the other session out of turn, and that session uses this session's slot.
         package static let displaced = Conditions(rawValue: 2)
@@ -105,7 +105,7 @@ package struct Entry: SessionTableElement, Equatable {
         static let early = Conditions(rawValue: 8)
         /// The session depends on another session that has not ended as required.
         static let dependent = Conditions(rawValue: 16)
-        /// This machine lacks the disk space or file descriptors that the session needs.
+        /// This machine lacks the disk space, memory, threads or file descriptors that the session needs.
         static let noSpace = Conditions(rawValue: 32)
         /// The session's run was interrupted and has not ended yet.
         package static let stopping = Conditions(rawValue: 64)
@@ -133,8 +133,7 @@ package struct Entry: SessionTableElement, Equatable {
         /// arrive, no longer change.
         package static let hasTransferred = Conditions(rawValue: 16384)
 
-        /// This queue may have released space since the session began its last check of the space. If the session waits for space, it therefore
-        /// checks the space again soon.
+        /// The session waits for space, and checks it again soon, because this queue may have released space since the last check.
         static let spaceReleased = Conditions(rawValue: 32768)
 
         /// The conditions that prevent a waiting session from starting.
@@ -169,7 +168,7 @@ package struct EntryDetails: Sendable, Equatable {
     /// after a yield.
     package var yieldedUntil: Duration?
     package var spaceCheckAt: Duration?
-    /// Why the session waits for disk space or file descriptors; nil if it does not wait for them.
+    /// Why the session waits for space (``Entry/waitsForSpace``); nil if it does not wait for space.
     package var shortage: TransferError?
     package var deduplicationKey: String?
     /// The steady date (``Scheduler/steadyDate(at:)``) at which the session completed, as stored; nil if the session is not completed.

@@ -13,6 +13,7 @@ extension ReferenceQueue {
         repeat {
             restoreDisplacedByIdlePreemptors()
         } while activateNext() || forgetYields()
+        wakeSessionsThatLackSpace()
         applyRetention()
         if mode == .draining || mode == .stopping, !isAnythingRunning { mode = .stopped }
         if mode != .draining { drainDeadline = nil }
@@ -84,7 +85,7 @@ extension ReferenceQueue {
             if case .ended = content {
                 leftovers.remove(at: leftover)
                 health.end(run)
-                releaseSpace()
+                releaseSpace(isCertain: true)
             }
             return
         }
@@ -96,13 +97,18 @@ extension ReferenceQueue {
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
-            if case .noSpace = outcome {} else { releaseSpace() }
+            switch outcome {
+            case .interrupted, .finished(failure: .some, _): releaseSpace(isCertain: true)
+            case .noSpace: break
+            default: releaseSpace(isCertain: false)
+            }
             // If the session must wait after this run, a `run` call that came during the run takes effect now.
             let mark = sessions[index].state == .running ? sessions[index].runAgainMark : 0
             sessions[index].runAgainMark = 0
             ended(index, run, outcome)
             if mark != 0, sessions[index].state == .waiting { runNow(index, mark: mark) }
         case .file(_, .completed(_, let endpoint)):
+            releaseSpace(isCertain: false)
             sessions[index].runAgainMark = 0
             sessions[index].hasTransferred = true
             works(endpoint)
@@ -112,6 +118,7 @@ extension ReferenceQueue {
             sessions[index].hasTransferred = true
         case .endpoint(let endpoint): health.uses(endpoint, run)
         case .probe(let endpoint): health.probe(endpoint, run, now)
+        case .file(_, .failed): releaseSpace(isCertain: false)
         case .file, .expansion, .endpointChanged, .attemptFailed, .times, .abandoned: break
         }
     }
@@ -177,27 +184,23 @@ extension ReferenceQueue {
             sessions[index].ownRetryAt = now + delay
         case .endpointsUnavailable: waitForAnotherEndpoint(index)
         case .accountBlocked: break
-        case .noSpace:
-            sessions[index].spaceAt = now.uptime + .seconds(30)
-            if sessions[index].isSpaceReleased { checkSpaceSoon(index) }
+        case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
         }
         restoreDisplaced(by: sessions[index].id)
     }
 
-    /// The end of a run may have released disk space. The sessions that wait for space check it again soon, and so does a session that
-    /// runs now and then lacks space.
-    private mutating func releaseSpace() {
-        for index in sessions.indices {
-            if sessions[index].state == .waiting, lacksSpace(sessions[index]), !sessions[index].isSpaceReleased { checkSpaceSoon(index) }
-            if sessions[index].run != nil { sessions[index].isSpaceReleased = true }
-        }
-    }
+    private mutating func releaseSpace(isCertain: Bool) { releasedSpace = releasedSpace == true ? true : isCertain }
 
-    /// Makes a session check the space 1 s from now, or 5 s after its last check, whichever is later.
-    private mutating func checkSpaceSoon(_ index: Int) {
-        guard let spaceAt = sessions[index].spaceAt else { return }
-        sessions[index].spaceAt = max(now.uptime + .seconds(1), spaceAt - .seconds(25))
-        sessions[index].isSpaceReleased = true
+    /// After a release of space, the sessions that wait for space check it again 1 s from now, or 5 s after their last check, whichever is later.
+    /// If the release is uncertain, they do so only once no session runs.
+    private mutating func wakeSessionsThatLackSpace() {
+        guard let isCertain = releasedSpace, isCertain || !sessions.contains(where: { $0.run != nil }) else { return }
+        for index in sessions.indices where sessions[index].state == .waiting && !sessions[index].isSpaceReleased {
+            guard lacksSpace(sessions[index]), let spaceAt = sessions[index].spaceAt else { continue }
+            sessions[index].spaceAt = max(now.uptime + .seconds(1), spaceAt - .seconds(25))
+            sessions[index].isSpaceReleased = true
+        }
+        releasedSpace = sessions.contains { $0.run != nil } ? false : nil
     }
 
     /// Makes a session wait for one of the unavailable endpoints, if others are available but can't serve this session.

@@ -26,6 +26,8 @@ struct ReferenceQueue {
     var network: NetworkCondition
     /// The number of bytes available on the disk if it is below the floor; otherwise nil.
     var scarceSpace: Int64?
+    /// Whether space was certainly released since all sessions that wait for space had to check it; nil if none was released.
+    var releasedSpace: Bool?
     var limit: Int
     var accounts: [ReferenceAccount] = []
     /// The sessions in the order of the queue, followed by the drafts in the order in which they were saved.

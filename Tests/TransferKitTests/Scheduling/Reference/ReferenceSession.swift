@@ -47,7 +47,7 @@ struct ReferenceSession {
     /// The time at which the next attempt would be due if the session did not also wait for probes by other sessions.
     var ownRetryAt: DualInstant?
     var spaceAt: Duration?
-    /// Whether a run has released space since the session's last run began.
+    /// Whether the session waits for space and checks it again soon.
     var isSpaceReleased = false
     var notBefore: Date?
     /// The unsatisfied dependency, if any.
