@@ -33,7 +33,7 @@ enum TransferQFleet {
             let hasFolder = command.contains { $0 == "--store" || $0.hasPrefix("--store=") }
             return await program.run(command + (hasFolder ? [] : ["--store", MemberOptions.defaultFolder.string]), on: nil)
         case ("agent", "unit"):
-            throw QueueError.unitOfMember
+            throw QueueError.noUnitForMember
         default: break
         }
         let fleet = try Fleet(
@@ -45,7 +45,7 @@ enum TransferQFleet {
 }
 
 extension QueueError {
-    fileprivate static var unitOfMember: QueueError {
+    fileprivate static var noUnitForMember: QueueError {
         QueueError(
             .invalidRequest, "There is no unit for a member of a fleet. Write one with ExecStart=transferq --fleet URL agent run.")
     }

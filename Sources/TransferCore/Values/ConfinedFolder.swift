@@ -66,26 +66,23 @@ package enum ConfinedFolder {
             let next = parent == nil ? nil : rest.popFirst()
             let isLast = rest.isEmpty
             let flags =
-                common | (isLast ? options : O_DIRECTORY) | (next == nil || isLast && followsLast ? 0 : O_NOFOLLOW)
+                common | (isLast ? options : folderFlags) | (next == nil || isLast && followsLast ? 0 : O_NOFOLLOW)
             let path = next.map { FilePath(root: nil, components: $0) } ?? root
-            func open(_ flags: CInt) -> CInt {
-                DescriptorLimit.closeIfReserved(
-                    unsafe path.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
-            }
-            var descriptor = open(flags)
-            // Opening a file in a folder needs only search permission for the folder. O_PATH alone would not mount an automount point (openat(2)).
-            if descriptor < 0, errno == EACCES, !isLast { descriptor = open(flags | searchOnly) }
+            let descriptor = DescriptorLimit.closeIfReserved(
+                unsafe path.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }
             current = FileDescriptor(rawValue: descriptor)
             if isLast { return FileDescriptor(rawValue: descriptor) }
         }
     }
 
-    /// The flag of open(2) that opens a folder without read permission: O_SEARCH, or O_PATH, a macro that Swift does not import.
+    /// The flags of open(2) for a folder in which only other files are opened. They need no read permission, and usually cause no request to
+    /// the server of a network share.
     #if canImport(Darwin)
-        private static let searchOnly = O_SEARCH
+        private static let folderFlags = O_DIRECTORY | O_SEARCH
     #else
-        private static let searchOnly: CInt = 0o10000000
+        // O_PATH, a macro that Swift does not import.
+        private static let folderFlags: CInt = O_DIRECTORY | 0o10000000
     #endif
 
     private static func openFolder(_ parent: FileDescriptor?, _ name: FilePath, at path: FilePath) throws(TransferError) -> FileDescriptor {

@@ -20,7 +20,7 @@ struct DownloadDrafting {
     private var names: Set<FilePath> = []
     /// The folders, relative to the download folder, that contain one of the names.
     private var parents: Set<FilePath> = []
-    /// Whether the content of the endpoint's folder arrives directly in the download folder.
+    /// Whether the session downloads the endpoint's folder, whose content arrives directly in the download folder.
     private var hasEndpointFolder = false
 
     /// Checks the download folder.
@@ -81,7 +81,7 @@ struct DownloadDrafting {
             kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
     }
 
-    /// Returns the local name of the endpoint's folder, which is empty, because the folder's content arrives directly in the download folder.
+    /// Returns the empty local name of the endpoint's folder: the folder's content arrives directly in the download folder.
     ///
     /// - Throws: ``endpointFolderWithOtherItems`` if the session has other items, because their paths could be inside the endpoint's folder.
     private mutating func endpointFolderName() throws(TransferError) -> FilePath {

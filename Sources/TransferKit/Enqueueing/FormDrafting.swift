@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 
 extension ItemDrafting {
-    /// The maximum number of files of a form. Each attempt opens all of them.
+    /// The maximum number of files in a form. Each attempt opens all files of the form.
     private static let maximumFormFiles = 100
     /// The maximum number of bytes of a form's names and text values, which the database keeps in one row.
     private static let maximumFormText = 256 << 10
@@ -78,7 +78,7 @@ extension ItemDrafting {
         return FormContent.Part(field: part.field, file: file)
     }
 
-    /// Returns the name of a file for the server. Some form handlers silently drop a file whose name is not UTF-8.
+    /// Returns the name under which the form sends a file. Some form handlers silently drop a file whose name is not UTF-8.
     ///
     /// - Throws: A ``TransferError`` if the name is empty, contains a NUL character or is not UTF-8.
     private func fileName(of part: FormPart) throws(TransferError) -> String {

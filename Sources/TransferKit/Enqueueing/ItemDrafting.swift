@@ -25,8 +25,12 @@ struct ItemDrafting {
     /// The contents to write to the ``Spool``, the folder with in-memory data and copies: one for each draft with data, in the order of the drafts.
     var spoolContents: [Spool.Content] = []
 
-    init(_ sources: SourceFolders) {
+    /// Whether the links in the paths of items are resolved on this host; false if another host reads the items.
+    private let resolvesLinks: Bool
+
+    init(_ sources: SourceFolders, resolvesLinks: Bool = true) {
         self.sources = sources
+        self.resolvesLinks = resolvesLinks
     }
 
     /// Begins the drafts of a session. All drafts that are created until the next call belong to that session.
@@ -174,7 +178,7 @@ struct ItemDrafting {
     private mutating func resolvingLinks(
         in path: FilePath, _ local: LocalFile, _ policy: SymbolicLinkPolicy
     ) throws(TransferError) -> FilePath {
-        guard Self.forbidsLinks(in: path, local, policy) else { return path }
+        guard resolvesLinks, Self.forbidsLinks(in: path, local, policy) else { return path }
         do throws(Errno) {
             guard case .file = local, let name = path.lastComponent, name.kind == .regular else { return try sources.resolvingLinks(path) }
             let parent = path.removingLastComponent()

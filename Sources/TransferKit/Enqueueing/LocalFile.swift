@@ -14,7 +14,7 @@ enum LocalFile {
 
     /// Checks a path with stat(2) and faccessat(2), without opening the file. Follows symbolic links. Blocks.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` with the reason why the path can't be sent.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` that explains why the path can't be sent.
     init(at path: FilePath) throws(TransferError) {
         let found: Result<LocalFile, TransferError> = unsafe path.withPlatformString { name in
             var status = stat()

@@ -37,7 +37,7 @@ package struct RemoteNames {
     package mutating func add(_ name: Data, _ source: FilePath?, isFolder: Bool? = nil) -> RemoteNameClash? {
         let owner = Owner(source: source, isFolder: isFolder)
         let inner = addFolders(above: name, owner)
-        // Normalizing paths is slow, so compare the paths as given first. Two sources with the same name usually have the same path.
+        // Normalizing paths is slow, so compare the paths as given first. Two sources with the same remote name usually have the same path.
         guard let other = owners.updateValue(owner, forKey: NameKey(name)), source == nil || other.source != source else { return inner }
         let (first, second) = (other.source?.lexicallyNormalized(), source?.lexicallyNormalized())
         if let first, let second {
@@ -98,8 +98,8 @@ package struct RemoteNames {
     }
 }
 
-/// A name, as a key of dictionaries and sets. The hash value of `Data` depends only on the first 80 bytes, so names with a longer common prefix would
-/// all collide.
+/// A remote name as a key of dictionaries and sets. The hash value of `Data` depends only on the first 80 bytes, so names with a longer common
+/// prefix would all collide.
 struct NameKey: Hashable, Sendable {
     let name: Data
 
@@ -177,8 +177,8 @@ package struct NameClashes {
     /// The first endpoint at which a name clash is an error; nil if there is no such endpoint.
     ///
     /// A clash is an error at each endpoint that would replace or skip a file. At an endpoint that would reject the second file, a clash is an error
-    /// only if no earlier endpoint can perform the session. A fallback endpoint may never be used, and rejecting the file loses no data. If only
-    /// files inside the items can have the same name, a possible rejection is never an error, because such files usually have different names.
+    /// only if no earlier endpoint can perform the session. Otherwise, the queue perhaps never uses this endpoint, and a rejection loses no data. If
+    /// only files inside the items can have the same name, a possible rejection is never an error, because such files usually have different names.
     ///
     /// - Parameter ofContents: Whether only files inside the items can have the same name; see ``RemoteNameClash/isOfContents``.
     package func loss(ofContents: Bool) -> (endpoint: Endpoint, clash: NameClash)? {

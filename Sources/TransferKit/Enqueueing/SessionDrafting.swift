@@ -24,8 +24,8 @@ extension QueueStore {
         }
     }
 
-    /// Runs a body that creates drafts and can copy files, on a thread that is allowed to block. If the task is cancelled, the copies stop, and the
-    /// body throws `CancellationError`.
+    /// Runs a closure that creates drafts and can copy files, on a thread that is allowed to block. If the task is cancelled, the copies stop, and
+    /// the closure throws `CancellationError`.
     ///
     /// - Parameter folder: The folder of the local files; nil for requests without local files. The folder identifies the disk, to limit
     ///   the number of threads that a hanging disk can block.
@@ -52,7 +52,7 @@ extension SessionDraft {
         -> [SessionDraft]
     {
         try await BlockingIO.run(for: requests.lazy.compactMap(\.localFolder).first.map { .folder($0) }) {
-            var drafting = ItemDrafting(SourceFolders(base: nil, spool: "/", workingFolder: folder))
+            var drafting = ItemDrafting(SourceFolders(base: nil, spool: "/", workingFolder: folder), resolvesLinks: false)
             var drafts: [SessionDraft] = []
             for request in requests {
                 let draft = try SessionDraft(request, &drafting)

@@ -1,8 +1,8 @@
 import Locking
 import TransferCore
 
-/// The first-in, first-out mailbox of the queue's writer. Any thread can add inputs. Inputs that wait at the same time usually share one
-/// transaction.
+/// The first-in, first-out mailbox of the queue's writer. Any thread can add inputs, such as commands and run events. Inputs that wait at the
+/// same time usually share one transaction.
 package final class Mailbox: Sendable {
     package struct Envelope: Sendable {
         package let input: Input

@@ -39,7 +39,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue sends the first files while a subfolder does not respond. The next run after an interruption sends only the other files.
+    /// The queue sends the first files while a subfolder does not respond. The next run after an interruption sends only the remaining files.
     @Test(arguments: [false, true]) func sendsFilesWhileFolderIsRead(_ isInterrupted: Bool) async throws {
         for number in 0..<1_100 { try tree.file("a/\(number)", "x") }
         try tree.file("b/last", "y")
@@ -84,8 +84,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An earlier version stored rows of a folder before it had read the whole folder. The queue deletes these rows and reads the folder
-    /// again.
+    /// An earlier version of TransferKit stored rows of a folder before it had read the whole folder. The queue deletes these rows and reads
+    /// the folder again.
     @Test func deletesRowsOfEarlierVersion() async throws {
         for number in 0..<20 { try tree.file("\(number)", "x") }
         var queue = try await fixture.openWithAccounts()
@@ -172,7 +172,7 @@ import TransportTesting
         let outside = try tree.file("outside", "three")
         var queue = try await open(base: container.root)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
-        // A relative path refers to the base folder.
+        // A relative path starts at the base folder.
         let items = [container.path("media"), "2", outside].map { TransferItem($0) }
         let session = try await queue.enqueue(
             try .upload(items: items + [.data(Data("four".utf8), as: try RemotePath("blob"))], to: "a"))
@@ -191,6 +191,33 @@ import TransportTesting
         await queue.shutdown()
         queue = try await open(base: nil)
         #expect(try await queue.items(of: session.id).first?.source == after.pushing("media/a/1"), "the queue remembers the base folder")
+        await queue.shutdown()
+    }
+
+    /// The path of the base folder contains a link, an item is named without that link, and a link leads out of the base folder.
+    @Test(arguments: [SymbolicLinkPolicy.skip, .followFiles])
+    func findsSourcesBelowLinkedBaseFolder(_ policy: SymbolicLinkPolicy) async throws {
+        let container = try FolderTree(fixture.folder.path.appending("before"))
+        try container.file("media/a/1", "one")
+        try container.file("2", "two")
+        let outside = try tree.file("outside/3", "three")
+        try container.link("out", to: outside.removingLastComponent().string)
+        let alias = fixture.folder.path.appending("alias")
+        try FileManager.default.createSymbolicLink(atPath: alias.string, withDestinationPath: fixture.folder.path.string)
+        var queue = try await open(base: alias.appending("before"))
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let paths = [container.path("media"), "2", "out/3", outside.removingLastComponent()]
+        let session = try await queue.enqueue(.upload(items: paths.map { TransferItem($0, symbolicLinks: policy) }, to: "a"))
+        await queue.shutdown()
+        let after = fixture.folder.path.appending("after")
+        try FileManager.default.moveItem(atPath: container.root.string, toPath: after.string)
+        queue = try await open(base: alias.appending("after"))
+        try await queue.start()
+        #expect(try await queue.session(session.id).value.state == .completed)
+        let contents = ["media/a/1", "2", "3", "outside/3"].map {
+            fixture.memory.contents(of: $0).map { String(decoding: $0, as: UTF8.self) }
+        }
+        #expect(contents == ["one", "two", "three", "three"])
         await queue.shutdown()
     }
 

@@ -17,7 +17,7 @@ package actor PostgresConnection {
     private static let maximumRepetitions = 5
 
     package nonisolated let url: PostgresURL
-    /// Checks a new connection, for example that the database's tables have the expected version.
+    /// Checks a new connection, for example whether the database's tables have the expected version.
     private let check: @Sendable (PostgresLink) throws -> Void
     private let executor = Executor()
     private var link: PostgresLink?
@@ -86,8 +86,8 @@ package actor PostgresConnection {
     private func connected() throws -> PostgresLink {
         if let link, !link.isLost { return link }
         let link = try PostgresLink(url)
-        // Without statistics of the tables, PostgreSQL would compile some statements first (jit), which takes a hundred times as long as
-        // running them.
+        // If a table has no statistics yet, PostgreSQL compiles some statements before it runs them (JIT). Compiling a statement takes a
+        // hundred times as long as running it.
         try link.execute(
             "SET TimeZone = 'UTC'; SET jit = off; SET statement_timeout = '7s'; SET idle_in_transaction_session_timeout = '10s'")
         try check(link)
@@ -95,7 +95,7 @@ package actor PostgresConnection {
         return link
     }
 
-    /// Converts PostgreSQL errors to queue errors, whose messages name the database and the next step.
+    /// Runs a closure, and converts its PostgreSQL errors to queue errors.
     private func translatingErrors<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()

@@ -8,7 +8,7 @@ import CPostgres
 
 /// An open connection to PostgreSQL. Its methods block, so call them only on the dispatch queue of ``PostgresConnection``.
 @safe package final class PostgresLink {
-    /// The longest time that a statement may take. The link notices a lost connection after this time at the latest.
+    /// The maximum duration of a statement. The link detects a lost connection within this time.
     var statementTimeout = Duration.seconds(8)
 
     private let handle: OpaquePointer

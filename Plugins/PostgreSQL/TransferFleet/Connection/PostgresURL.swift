@@ -14,7 +14,7 @@ package struct PostgresURL: Sendable {
                 "The URL of a fleet must begin with postgresql://, for example postgresql://transferq@db.example.com/transferq.")
         }
         guard !text.utf8.contains(0) else { throw QueueError(.invalidRequest, "The URL of the fleet contains a zero byte.") }
-        // libpq would read a part of the password as the host, the port or the database, and name that part in its messages.
+        // libpq would read part of the password as the host, the port or the database, and repeat this part in its messages.
         if let user = Self.split(text).user, user.contains(where: { "/?#@".contains($0) }) {
             throw QueueError(
                 .invalidRequest,
@@ -33,7 +33,7 @@ package struct PostgresURL: Sendable {
     /// The URL for use in messages, without a user, password or options.
     package var location: String { "postgresql://\(Self.split(text).rest.prefix { $0 != "?" })" }
 
-    /// Returns the user with the password, if any, and the text after them.
+    /// Returns the user name with the password, if any, and the rest of the URL after the `@`.
     private static func split(_ text: String) -> (user: Substring?, rest: Substring) {
         let rest = text.drop { $0 != ":" }.dropFirst(3)
         guard let at = rest.lastIndex(of: "@") else { return (nil, rest) }

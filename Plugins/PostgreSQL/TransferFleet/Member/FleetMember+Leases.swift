@@ -42,7 +42,7 @@ extension FleetMember {
                 }
             }
             leases.append((session.lease, status?.statistics))
-            // The event about the session's end may have been lost in a gap.
+            // The event stream may have dropped the event that reports the session's end.
             guard let status, taken[id]?.lease == session.lease, taken[id]?.phase == .running, outcomes[id] == nil else { continue }
             if status.state == .completed { outcomes[id] = .completed }
             if status.state == .failed, let error = status.error { outcomes[id] = .failed(error) }
@@ -58,7 +58,7 @@ extension FleetMember {
             }
             // If the session has ended, `report(_:of:)` checks the lease.
         }
-        // If no lease was renewed, the response contains no shares.
+        // If no lease was renewed, the response contains no rate shares.
         if !requests.isEmpty { await apply(response.rates) }
         retryEndpoints(response.retries)
         for (id, request) in requests { follow(request, id, runRequests: response.runRequests[id] ?? 0) }

@@ -21,8 +21,8 @@ extension FleetMember {
         }
     }
 
-    /// A share that the queue does not have yet; nil if the queue has all shares. Omits accounts that the queue does not know, because the member
-    /// saves a new account with its share (``divided(_:)``).
+    /// A share that the queue does not have yet; nil if the queue has all shares. Omits accounts that the queue does not know, because a new
+    /// account is saved with this member's share (``divided(_:)``).
     private var unappliedRate: (account: String?, share: Int64?)? {
         if appliedRate != .some(rates.fleet) { return (nil, rates.fleet) }
         for (account, share) in rates.accounts {
@@ -31,7 +31,7 @@ extension FleetMember {
         return nil
     }
 
-    /// An account with this member's share of its rate limit.
+    /// A copy of an account whose rate limit is this member's share of the account's limit.
     func divided(_ account: Account) -> Account {
         var account = account
         account.timetable = nil

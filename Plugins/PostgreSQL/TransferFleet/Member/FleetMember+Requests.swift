@@ -42,7 +42,7 @@ extension FleetMember {
         case .pause: taken[id]?.isPaused = true
         case .resume:
             taken[id]?.isPaused = false
-            // A call of `run` also resumes a paused session.
+            // If `run` was called for the paused session, the queue must also run the session now.
             follow(.run, id, runRequests: runRequests)
         default: taken[id]?.runRequests = runRequests
         }

@@ -16,13 +16,13 @@ extension FleetMember {
 
     /// Adds a taken session to the sessions whose leases the member renews.
     ///
-    /// - Returns: False if the queue is still ending an earlier run of the session, whose lease was lost.
+    /// - Returns: False if the queue still has the session under an earlier lease.
     func register(_ lease: FleetLease, takenAt began: ContinuousClock.Instant) -> Bool {
         guard taken[lease.id] == nil else { return false }
         taken[lease.id] = TakenSession(
             lease: lease.reference, account: lease.account.name, deadline: began + FleetLease.duration - FleetLease.safetyMargin,
             runRequests: lease.mustRun ? nil : 0)
-        // The queue has not used the endpoints of a new account, so it has nothing to try again.
+        // The queue has not used the endpoints of a new account yet, so there is nothing to try again.
         if retries[lease.account.name] == nil { retries[lease.account.name] = lease.retries }
         return true
     }
@@ -251,7 +251,7 @@ extension FleetMember {
         } catch {
             logger.warning("\(error)")
         }
-        // When the fleet offers the account again, the member saves it in the queue again, which unblocks it.
+        // When the fleet offers the account again, the member saves the account in the queue again, which unblocks the account.
         accounts[account] = nil
         for (id, session) in taken where session.account == account { stop(id) }
     }
@@ -269,7 +269,7 @@ extension FleetMember {
         }
     }
 
-    /// Waits until the member's own queue no longer has a session.
+    /// Waits until a session has left the member's own queue.
     package func waitUntilLeft(_ id: SessionID) async throws {
         while true {
             let version = sessionsLeft.version

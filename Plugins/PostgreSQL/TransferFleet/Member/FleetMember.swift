@@ -29,8 +29,9 @@ public struct FleetMemberConfiguration: Sendable {
 
 /// A host that takes sessions from a fleet and runs them in its own queue.
 ///
-/// The member renews its leases every 3 s. If it can't reach the database, it stops its sessions 5 s before their leases end, so that another member
-/// never sends the same file at the same time. It measures this time with its own clock, which also runs while the host is suspended.
+/// The member renews its leases every 3 s. If the member can't reach the database, it stops its sessions 5 s before their leases end, so that no
+/// other member sends the same file at the same time. The member measures the duration of its leases with its own clock, which also runs while
+/// the host is suspended.
 public actor FleetMember {
     /// The phase of a session that the member has taken.
     enum Phase {
@@ -43,7 +44,7 @@ public actor FleetMember {
     struct TakenSession {
         var lease: LeaseReference
         var account: String
-        /// The task that adds the session to the member's queue; nil until the member starts it.
+        /// The task that adds the session to the member's queue; nil until this task starts.
         var adoption: Task<Void, any Error>?
         /// Whether the member's queue has added the session.
         var isAdopted = false
@@ -53,10 +54,10 @@ public actor FleetMember {
         /// Whether the lease is lost, so that the member must not write about the session to the fleet.
         var isLost = false
         var isPaused = false
-        /// Whether the queue is performing a request of the fleet.
+        /// Whether the queue is performing a request from the fleet.
         var isChanging = false
-        /// The number of calls of `run`, since the member took the session, that the member's queue has performed; nil if it must still
-        /// perform an earlier call.
+        /// The number of calls of `run` that the queue has performed since the member took the session; nil if the queue must still perform
+        /// an earlier call.
         var runRequests: Int64?
     }
 
@@ -66,7 +67,7 @@ public actor FleetMember {
         case failed(TransferError)
     }
 
-    /// The interval of heartbeats.
+    /// The interval between two heartbeats.
     static let heartbeatInterval = Duration.seconds(3)
 
     let store: FleetStore
@@ -102,7 +103,7 @@ public actor FleetMember {
     /// Sent when a session has left the member's queue.
     nonisolated let sessionsLeft = ChangeSignal()
     private var isStopping = false
-    /// Whether the member is leaving the fleet, so it no longer waits for its queue to remove sessions.
+    /// Whether the member is leaving the fleet. If so, the member does not retry a failed removal of a session from its queue.
     var isLeaving = false
     /// The error if the fleet has removed this member; nil otherwise.
     private var eviction: QueueError?
@@ -155,7 +156,7 @@ public actor FleetMember {
         try await run(whenJoined: {}, shutDown: { [queue] in await queue.shutdown() })
     }
 
-    /// Like ``run()``.
+    /// Like ``run()``, with a notification after joining, and with a custom shutdown.
     ///
     /// - Parameters:
     ///   - didJoin: Called when the member has joined the fleet.
@@ -219,7 +220,7 @@ public actor FleetMember {
         await giveAllBack()
     }
 
-    /// Joins the fleet. While the database can't be reached, retries, because the hosts of a fleet can start in any order.
+    /// Joins the fleet. Retries while the database can't be reached, because the hosts of a fleet can start in any order.
     ///
     /// - Returns: False if the member must stop.
     private func join() async throws -> Bool {
@@ -251,7 +252,7 @@ public actor FleetMember {
         do {
             let began = ContinuousClock.now
             let leases = try await store.take(for: description, limit: description.slots - taken.count)
-            // Heartbeats renew all leases while the sessions are added one after the other.
+            // Heartbeats renew all leases while the sessions are added one after another.
             let new = leases.filter { register($0, takenAt: began) }
             if !leases.isEmpty { heartbeatRequest.yield() }
             for lease in leases where !new.contains(where: { $0.id == lease.id }) { await returnEarly(lease) }

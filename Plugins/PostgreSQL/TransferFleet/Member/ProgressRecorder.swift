@@ -38,7 +38,7 @@ actor ProgressRecorder {
         for report in rejected { report.continuation.resume(throwing: QueueError.leaseLost(id)) }
     }
 
-    /// Stores progress in the fleet, and returns when it is durable.
+    /// Stores progress in the fleet, and returns when the progress is durable.
     ///
     /// - Throws: ``QueueError`` if the lease of the session has ended, so that the session must stop immediately; or if the database rejects the
     ///   progress.

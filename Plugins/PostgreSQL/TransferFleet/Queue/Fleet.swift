@@ -10,7 +10,7 @@ public import TransferKit
 /// A session of a fleet consists of files, or of forms with files. A fleet accepts no folders, in-memory data, streams or drafts.
 public struct Fleet: ControllableQueue {
     let store: FleetStore
-    /// Where new sessions may run.
+    /// The members on which new sessions may run.
     public let place: FleetPlace
     /// The folders that all members share under the same path. A new session whose local files are all below these folders may run on any
     /// member.
@@ -23,7 +23,7 @@ public struct Fleet: ControllableQueue {
     /// - Parameters:
     ///   - url: The URL of the database: `postgresql://user@host/database`. For the password, use `PGPASSWORD` or `~/.pgpass` (PostgreSQL manual,
     ///     sections 34.15 and 34.16).
-    ///   - place: Where new sessions may run.
+    ///   - place: The members on which new sessions may run.
     ///   - sharedFolders: The absolute paths of folders that all members share. Regardless of `place`, a new session whose local files are all
     ///     below these folders may run on any member.
     ///   - transports: The transports that check the remote names of new sessions (``/TransferCore/FileNaming``), like those of a local
@@ -156,7 +156,8 @@ public struct Fleet: ControllableQueue {
         var ids = try await ids(in: group, for: operation)
         if case .move(let destination) = operation { return try await move(ids, to: destination) }
         var isReversed = false
-        // A dependent follows the session on which it depends. If that session were removed first, the dependent could start.
+        // In the order, a dependent usually comes after the session on which it depends. If that session were removed first, the dependent
+        // could start.
         if case .remove = operation {
             ids.reverse()
             isReversed = true
@@ -296,7 +297,7 @@ extension QueueError {
 }
 
 extension ItemDraft {
-    /// How to transfer the item with a fleet; nil if a fleet can transfer it. The members must be able to read each item themselves.
+    /// How to replace an item that a fleet rejects; nil if a fleet accepts the item. The members must be able to read each item themselves.
     fileprivate var adviceForFleets: String? {
         switch kind {
         case .file, .download: nil

@@ -57,7 +57,7 @@ actor FleetEventReader {
             }
             statistics = running
         } else {
-            // The fleet has stored more events.
+            // The query reached its limit, so the fleet may have stored more events.
             nextRead = .now
         }
         pending = found[...]

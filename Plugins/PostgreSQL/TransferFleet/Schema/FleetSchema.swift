@@ -15,7 +15,7 @@ enum FleetSchema {
     ///
     /// - Returns: The schema's version before the call; nil if there was no fleet.
     static func migrate(_ link: PostgresLink) throws -> Int64? {
-        // Creating an index on millions of sessions takes longer than other statements may take.
+        // Creating an index on millions of sessions can take longer than the time limit of other statements.
         try link.execute("SET LOCAL statement_timeout = 0")
         link.statementTimeout = .seconds(86_400)
         try link.query(lock)

@@ -11,7 +11,7 @@ package struct FleetLease: Sendable {
     package static let interval = "interval '15 s'"
 
     package var id: SessionID
-    /// The number of the lease, which grows each time that a member takes the session. The member includes this number in every change, so that
+    /// The number of the lease, which grows each time a member takes the session. The member includes this number in every change, so that
     /// the fleet rejects changes by a former member.
     package var epoch: Int64
     package var draft: SessionDraft
@@ -20,7 +20,7 @@ package struct FleetLease: Sendable {
     package var mustRun = false
     /// See ``HeartbeatResponse/retries``.
     package var retries: Int64 = 0
-    /// The member's shares of the rate limits after it took the session.
+    /// The member's shares of the rate limits after the member took the session.
     package var rates = RateShares()
 
     package var reference: LeaseReference { LeaseReference(id: id, epoch: epoch) }
@@ -39,9 +39,11 @@ package struct LeaseReference: Hashable, Sendable {
 
 /// The fleet's request to the owner of a lease.
 package enum LeaseRequest: Sendable, Equatable {
+    /// Run the session, or resume the session if it is paused.
     case run
+    /// Pause the session.
     case pause
-    /// Stop, and give the session back.
+    /// Stop the session, and give it back.
     case giveBack
 }
 
@@ -72,7 +74,7 @@ extension FileEvent {
 }
 
 extension FileProgress {
-    /// The progress with which the next owner of the session begins; nil if the event does not matter to the next owner. If the earlier
+    /// The progress with which the next owner of the session begins; nil if the event is irrelevant to the next owner. If the earlier
     /// owner may have delivered the file, and the file must not be sent twice, the result is the failure `outcomeUnknown`.
     fileprivate var adopted: FileProgress? {
         guard case .record(let isPossible, _) = event else { return self }
@@ -100,8 +102,8 @@ extension FleetTransaction {
         }
     }
 
-    /// Returns the events of one file that a queue can apply: the last restart, and the events after it. For an ended file, returns only
-    /// its end.
+    /// Returns the events of one file that a queue can apply: the last restart, and the events after this restart. For a failed file, returns
+    /// only the failure; for a completed file, only the size and the completion.
     private static func applicable(_ events: [(generation: Int64, event: FileEvent)]) -> [FileEvent] {
         var result: [FileEvent] = []
         var generation: Int64 = 1

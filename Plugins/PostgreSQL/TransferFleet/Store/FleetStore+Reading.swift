@@ -126,7 +126,7 @@ extension FleetStore {
     package func changes(after known: UInt64, limit: Int) async throws -> Changes {
         try await unlocked { link in
             var changes = Changes()
-            // Reads the revision first, so that the query below finds all events up to this revision.
+            // Read the revision first, so that the query below finds all events up to this revision.
             changes.end = try link.query("SELECT revision FROM fleet").first.map { UInt64(clamping: try $0.integer(0)) } ?? 0
             let rows = try link.query(
                 "SELECT revision, extract(epoch FROM at), kind FROM event WHERE revision > $1 ORDER BY revision LIMIT $2",

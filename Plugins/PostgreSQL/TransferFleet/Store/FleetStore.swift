@@ -2,9 +2,9 @@ package import TransferKit
 
 /// The versions of a fleet's tables before and after their creation or migration.
 package struct FleetSetup: Sendable {
-    /// The version before; nil if there was no fleet.
+    /// The version before the call; nil if there was no fleet.
     package var previousVersion: Int64?
-    /// The version now.
+    /// The version after the call.
     package var version: Int64
 }
 
@@ -46,7 +46,7 @@ package struct FleetStore: Sendable {
 
 /// A transaction that holds the fleet's lock, or that only reads. Collects the events of its changes.
 package final class FleetTransaction {
-    /// The number of events that the table keeps.
+    /// The number of events that the table `event` keeps.
     private static let maximumEvents = 100_000
 
     package let link: PostgresLink

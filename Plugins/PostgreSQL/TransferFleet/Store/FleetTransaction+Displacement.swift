@@ -4,7 +4,7 @@ extension FleetTransaction {
     /// Interrupts one running session (the victim) if a session that must run now (the preemptor) lacks only a slot.
     ///
     /// The victim is the last session in the order that runs on a member that may run the preemptor. If the preemptor's account is full,
-    /// the victim is a session of this account. The victim waits until the preemptor no longer needs its slot. A pause, an interruption or
+    /// the victim is a session of this account. The victim waits until the preemptor no longer needs the slot. A pause, an interruption or
     /// a displacement of the preemptor does not end this wait.
     package func displace(for id: SessionID) throws {
         guard

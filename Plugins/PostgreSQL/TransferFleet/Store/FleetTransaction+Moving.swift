@@ -16,7 +16,7 @@ extension FleetTransaction {
         let ids = ids.filter { indices[$0] != nil }
         let sorted = indices.values.sorted()
         let destinationIndex = try destinationIndex(of: destination, leavingOut: sorted)
-        // Without the moved sessions, `destinationIndex` is the index of the session after them.
+        // `destinationIndex` leaves out the moved sessions; `next` and `previous` are the current indices of the neighbours.
         let next = Self.index(of: destinationIndex, leavingOut: sorted)
         let previous = destinationIndex == 0 ? -1 : Self.index(of: destinationIndex - 1, leavingOut: sorted)
         let moves = BlockMove(of: ids.compactMap { indices[$0] }, after: previous).moves
@@ -75,7 +75,7 @@ extension FleetTransaction {
 
 /// The moves that put sessions directly after one another.
 private struct BlockMove {
-    /// The indices of the moved sessions, in the order of the block. They change with each move.
+    /// The indices of the moved sessions, in the order of the block. Each move changes the indices.
     private var indices: [Int]
     /// The index of the session that the next moved session follows; -1 for none.
     private var previous: Int

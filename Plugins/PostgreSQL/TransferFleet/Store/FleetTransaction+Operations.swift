@@ -4,7 +4,7 @@ package import TransferKit
 private struct OperationTarget {
     var id: SessionID
     var state: SessionState
-    /// The member that has taken the session and not yet stopped it; nil if no member has the session.
+    /// The member that has taken the session and not yet given it back; nil if no member has the session.
     var owner: String?
     var isOwned: Bool { owner != nil }
 }
@@ -112,10 +112,10 @@ extension FleetTransaction {
         try displace(for: target.id)
     }
 
-    /// Makes the member that has the session run it now: its queue ends the session's delays, and probes unavailable endpoints.
+    /// Makes the member that has a session run the session now: the member's queue ends the session's delays, and probes unavailable endpoints.
     ///
-    /// The row stores the number of requests. So the member also performs a request whose notification was lost; if the member dies, the next member
-    /// performs the request.
+    /// The session's row stores the number of requests. The member therefore also performs a request whose notification was lost. If the member
+    /// dies, the next member performs the request.
     private func requestRun(_ target: OperationTarget) throws {
         try link.query("UPDATE session SET run_requests = run_requests + 1 WHERE id = $1", ["\(target.id)"])
         notify(target.owner.map { [$0] } ?? [])
@@ -169,11 +169,11 @@ extension FleetTransaction {
 
     // MARK: Groups
 
-    /// Applies an operation to sessions, one after the other, for a limited time. Skips sessions to which the operation can't be applied,
+    /// Applies an operation to sessions, one after another, for a limited time. Skips sessions to which the operation can't be applied,
     /// for example because of their state.
     ///
-    /// - Parameter limit: The time after which this method changes no more sessions. Heartbeats wait for the rows of sessions that this
-    ///   transaction has changed.
+    /// - Parameter limit: The time after which this method changes no more sessions. The transaction locks the rows of changed sessions, and
+    ///   heartbeats must wait for these rows.
     /// - Returns: The changed sessions, and the number of sessions that were changed or skipped, at least 1.
     /// - Throws: ``QueueError``, including the code `hasDependents` if the operation removes a session on which a session outside the group
     ///   depends.
@@ -218,6 +218,6 @@ extension QueueError {
 }
 
 extension QueueError.Code {
-    /// A member was removed from its fleet, or a member with another storage folder joined under its name after its leases had ended.
+    /// The member was removed from its fleet, or a member with another storage folder replaced this member after its leases had ended.
     static let evicted = Self(rawValue: "evicted")
 }

@@ -1,7 +1,7 @@
 package import TransferKit
 
 extension FleetTransaction {
-    /// Finds free positions between two neighbours. Renumbers all sessions if there is no gap.
+    /// Finds free positions between two neighbours. Renumbers all sessions if there are not enough free positions.
     ///
     /// - Parameters:
     ///   - index: The index of the session after the free positions.
@@ -37,7 +37,7 @@ extension FleetTransaction {
         throw QueueError.noRoom(for: count)
     }
 
-    /// The positions after the last one; nil if there are not enough.
+    /// The first position after `last`, and the distance between two positions; nil if there are not enough positions.
     private static func room(for count: Int, after last: Int64) -> (position: Int64, step: Int64)? {
         let (length, isTooLong) = Int64(count).multipliedReportingOverflow(by: positionGap)
         let (_, overflows) = last.addingReportingOverflow(length)
@@ -76,7 +76,7 @@ extension FleetTransaction {
         return try row.map { Int(clamping: try $0.integer(0)) }
     }
 
-    /// Returns the ID of the session at an index, or an ID after checking that its session exists.
+    /// Returns the ID of the session to which a reference refers. Checks that the session exists.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`, `indexOutOfRange` or `staleOrder`.
     package func resolve(_ reference: SessionReference) throws -> SessionID {

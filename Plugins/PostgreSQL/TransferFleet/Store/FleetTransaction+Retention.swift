@@ -4,7 +4,7 @@ extension FleetTransaction {
     /// The maximum number of sessions that one transaction removes, so that heartbeats and members that take sessions do not wait long.
     private static let maximumRemovals = 100
 
-    /// Sets how long completed sessions stay; nil to keep them all.
+    /// Sets the retention of completed sessions; nil keeps all sessions.
     func setRetention(_ retention: Retention?) throws {
         let stored = try retention.flatMap { $0 == .keepAll ? nil : try PostgresValue.json($0) }
         try link.query("UPDATE fleet SET retention = $1", [stored])

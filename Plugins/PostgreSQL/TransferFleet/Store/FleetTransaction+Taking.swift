@@ -7,7 +7,7 @@ extension FleetTransaction {
     /// database's clock was set back.
     static let endTime = "greatest(created_at, started_at, clock_timestamp())"
 
-    /// Takes the next sessions that a member may run, at most as many as it has free slots.
+    /// Takes the next sessions that a member may run, at most as many as the member has free slots.
     ///
     /// - Parameter identity: The identity with which the member joined.
     /// - Throws: ``QueueError`` with the code `evicted` if the member no longer belongs to the fleet.
@@ -168,9 +168,9 @@ extension FleetTransaction {
     ///
     /// - Parameters:
     ///   - delay: The time before the session may start again; nil for no delay.
-    ///   - isInterrupted: Whether the owner interrupted the session, for example because it exits. The sessions that this session displaced then keep
-    ///     waiting.
-    ///   - error: The error if the owner could not run the session, which then loses its priority over others; otherwise nil.
+    ///   - isInterrupted: Whether the owner interrupted the session, for example because the owner exits. The sessions that this session displaced
+    ///     then keep waiting.
+    ///   - error: The error if the owner could not run the session; otherwise nil. After an error, the session has no priority over other sessions.
     /// - Returns: Whether the lease was still valid.
     @discardableResult
     package func giveBack(
@@ -194,7 +194,7 @@ extension FleetTransaction {
         return true
     }
 
-    /// Ends a session that its owner has completed, or that failed.
+    /// Ends a session that has completed or failed at its owner.
     ///
     /// - Parameter statistics: The final statistics; nil for no change.
     /// - Returns: Whether the lease was still valid.
@@ -243,9 +243,9 @@ extension FleetTransaction {
         }
     }
 
-    /// Lets sessions start that were waiting for the end of a session.
+    /// Allows the sessions that depend on an ended session to start.
     ///
-    /// - Parameter isCompleted: Whether the session completed. If not, only dependents that accept any end may start.
+    /// - Parameter isCompleted: Whether the ended session is completed. If not, only dependents that accept any end may start.
     package func satisfyDependents(of id: SessionID, isCompleted: Bool) throws {
         try link.query(
             "UPDATE session SET after_id = NULL WHERE after_id = $1 AND ($2 OR after_any)", ["\(id)", "\(isCompleted)"])

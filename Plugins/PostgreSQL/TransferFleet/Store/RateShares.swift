@@ -3,7 +3,7 @@
 package struct RateShares: Sendable, Equatable {
     /// The member's share of the fleet's limit, in bytes per second; nil if the fleet has no limit.
     package var fleet: Int64?
-    /// The member's shares of the limits of the accounts that it uses; nil for an account without a limit.
+    /// The member's shares of the limits of the accounts that the member uses; nil for an account without a limit.
     package var accounts: [String: Int64?] = [:]
 
     package init(fleet: Int64? = nil, accounts: [String: Int64?] = [:]) {
@@ -25,7 +25,7 @@ package struct RateShares: Sendable, Equatable {
 
 extension PostgresLink {
     /// Divides the rate limits among the members that use them now, and returns the shares of one member. If all sessions of this member are paused,
-    /// the shares are those that it has after a resumption. Counts members only if there is a limit.
+    /// returns the shares that the member will have once a session resumes. Counts members only if there is a limit.
     func rateShares(of member: String) throws -> RateShares {
         let rows = try query(
             """

@@ -38,7 +38,7 @@ package final class DeferredDeletion: Sendable {
         self.logger = logger
     }
 
-    /// Starts the deletion, unless it is already running. Call it after work may have been added.
+    /// Starts the deletion, unless it is already running. Call this method after work may have been added.
     func wake() {
         state.withLock { state in
             guard !state.isClosed else { return }
@@ -52,7 +52,7 @@ package final class DeferredDeletion: Sendable {
         await state.withLock { $0.worker }?.value
     }
 
-    /// Stops the deletion. It resumes when the queue is opened again.
+    /// Stops the deletion. The next opening of the queue resumes the deletion.
     func shutdown() async {
         let worker = state.withLock { state in
             state.isClosed = true
@@ -74,7 +74,8 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// Enforces the limits of the database: deletes the oldest quarantined sessions, and the oldest pending removals in the discard outbox.
+    /// Enforces the limits of the database: deletes the oldest sessions in quarantine if there are too many, and likewise the oldest pending
+    /// removals in the discard outbox.
     ///
     /// - Returns: Whether quarantined sessions were deleted. If so, their rows in other tables can now be deleted.
     private func trim() async throws(QueueError) -> Bool {

@@ -9,11 +9,11 @@ import TransferCore
 ///
 /// Each host with due removals has its own worker, which requests one removal at a time; at most 64 hosts have a worker. A host that hangs
 /// or asks to back off therefore does not delay other hosts. While the queue is stopped, only part files are removed. Content that a server
-/// refuses to remove stays there.
+/// refuses to remove stays on the server.
 ///
 /// The machine's clock can be wrong, and can be set at any time. The outbox therefore corrects stored times that no process with a correct clock
-/// stores: before each search for due removals, the times of the next attempts (``QueueStore/correctImplausiblyLateDiscards()``), and before each
-/// attempt, the deadlines (``QueueStore/correctDeadlines(of:)``).
+/// would store. Before each search for due removals, it corrects the times of the next attempts
+/// (``QueueStore/correctImplausiblyLateDiscards()``). Before each attempt, it corrects the deadlines (``QueueStore/correctDeadlines(of:)``).
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
@@ -37,9 +37,9 @@ final class DiscardOutbox: Sendable {
     private static let retryPageSize = 1_000
     /// The maximum number of hosts with a worker at the same time.
     private static let maximumHosts = 64
-    /// How long a server may take for one removal, or this machine for the part files of one download folder.
+    /// The maximum duration of one removal from a server, or of the removal of part files from one download folder.
     static let timeout = Duration.seconds(120)
-    /// How long a hanging disk may delay a shutdown.
+    /// The maximum time by which a hanging disk can delay a shutdown.
     private static let shutdownLimit = Duration.seconds(10)
     /// The longest pause between two reads of the hosts with due removals.
     private static let longestPause = Duration.seconds(30)
@@ -88,7 +88,7 @@ final class DiscardOutbox: Sendable {
         begin()
     }
 
-    /// Checks for removals that are due. Call it after removals may have been added.
+    /// Checks for removals that are due. Call this method after removals may have been added.
     func wake() {
         state.withLock { $0.mayHaveDue = true }
         begin()
@@ -257,7 +257,7 @@ final class DiscardOutbox: Sendable {
             else { return false }
             guard !found.due.isEmpty || !found.unreadable.isEmpty else { break }
             await correctDeadlines(of: found.due)
-            // Unreadable removals can't be performed, so their content stays where it is.
+            // Unreadable removals can't be performed. Delete these removals from the outbox; their content stays where it is.
             for key in found.unreadable {
                 guard await store(DiscardResult(key: key, nextAttempt: nil)) else { return false }
             }

@@ -2,13 +2,13 @@ import Foundation
 import Locking
 import TransferCore
 
-/// The hosts to which the queue currently sends no removals, because they took too long for a removal or asked to back off. All removals at
-/// such a host wait until its pause ends.
+/// The hosts to which the queue currently sends no removals, because the hosts took too long for a removal, or asked the queue to back off. All
+/// removals at such a host wait until its pause ends.
 final class PausedHosts: Sendable {
     struct Pause: Sendable {
         /// The uptime at which the pause ends.
         var end: Duration
-        /// Whether the host asked to back off; otherwise the host took too long.
+        /// Whether the host asked the queue to back off; false if the host took too long.
         var wasRequested: Bool
     }
 
@@ -21,7 +21,7 @@ final class PausedHosts: Sendable {
 
     private let state = Locked(State())
 
-    /// Reads which hosts asked earlier processes to back off. Keeps the pauses that began in this process, unless the database contains a longer
+    /// Reads the hosts that asked earlier processes to back off. Keeps the pauses that began in this process, unless the database contains a longer
     /// pause. Has no effect after the first successful call.
     func load(from store: QueueStore, at now: DualInstant) async {
         guard state.withLock({ !$0.hasLoaded }), let known = try? await store.backOffEndpoints(at: now.date) else { return }
@@ -48,6 +48,6 @@ final class PausedHosts: Sendable {
 }
 
 extension Endpoint {
-    /// The host in the endpoint's address, or the whole address if it has no host. Endpoints with the same value are paused together.
+    /// The host in the endpoint's address, or the whole address if the address has no host. Endpoints with the same value are paused together.
     var pauseKey: String { host ?? address }
 }

@@ -91,7 +91,7 @@ package final class ActiveFile: Sendable {
         return grew
     }
 
-    /// Records that the attempt requested bytes, but the rate limits allowed none.
+    /// Records that the rate limits currently allow the attempt no bytes.
     package func noteRateLimit() {
         phases.enter(.rateLimited)
         activities.add(1, ordering: .relaxed)
@@ -118,9 +118,9 @@ package final class ActiveFile: Sendable {
     /// Whether the attempt waits for a response from the other end.
     ///
     /// A file of more than 1 MiB counts as waiting once this attempt has sent its last byte, even without a call to
-    /// ``noteAwaitedResponse()``, unless ``noteWork()`` was called since. A smaller file does not, because the server has little to do
-    /// after its last byte. A file whose last byte was sent before this attempt does not either, because the attempt begins with small
-    /// requests, to which a server responds quickly.
+    /// ``noteAwaitedResponse()``, unless ``noteWork()`` was called since. A smaller file does not count as waiting, because the server has
+    /// little to do after the last byte. A file whose last byte was sent before this attempt does not count as waiting either, because the
+    /// attempt begins with small requests, to which a server responds quickly.
     package var isResponseAwaited: Bool {
         awaitsResponse.load(ordering: .relaxed)
             || !isBusy.load(ordering: .relaxed) && moved > 0 && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false

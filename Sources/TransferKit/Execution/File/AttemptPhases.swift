@@ -1,8 +1,8 @@
 import Locking
 import Synchronization
 
-/// Measures how long an attempt is in each phase. The transport's threads call ``enter(_:)`` each time bytes move. A call that does not change the
-/// phase takes no lock and does not read the clock.
+/// Measures the time that an attempt spends in each phase. The transport's threads call ``enter(_:)`` each time bytes move. A call that does not
+/// change the phase takes no lock and does not read the clock.
 final class AttemptPhases: Sendable {
     enum Phase: Int, Sendable {
         /// Not measured: the attempt has not begun, or waits for its turn.

@@ -31,8 +31,8 @@ package struct FileHistory: Equatable, Sendable {
     package private(set) var isCostly = false
     /// Whether the last attempt failed because its endpoint was down, and probably not only for this file.
     private(set) var isOutage = false
-    /// For each endpoint, the number of its responses to all files when this file last failed there with an error that can either mean an outage or
-    /// concern only this file. The number is removed when the endpoint responds to this file, or the file fails there with any other error.
+    /// By endpoint, the number of responses to all files at the time of this file's last failure there. Contains only endpoints at which the last
+    /// error can either mean an outage or concern only this file, and that have not responded to this file since.
     private var responsesAtFailure: [Endpoint: Int] = [:]
     /// Whether the file has restarted for a reason other than a change of its source, and has made no progress since.
     private var hasRestarted = false
@@ -62,7 +62,7 @@ package struct FileHistory: Equatable, Sendable {
     package private(set) var unconfirmed: Set<Endpoint> = []
     /// The endpoint of the last attempt; nil after the file has left the endpoint or restarted.
     var lastEndpoint: Endpoint?
-    /// The uptime at which the next attempt is due; nil if it is due now.
+    /// The uptime at which the next attempt is due; nil if the attempt is due now.
     private(set) var dueAt: Duration?
     /// The failure after which the file waits; nil if the file waits for an unavailable endpoint, or does not wait.
     private(set) var waitsAfter: TransferError?

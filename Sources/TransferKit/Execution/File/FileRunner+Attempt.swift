@@ -49,7 +49,7 @@ extension FileRunner {
             switch delay {
             case .shortage(let error): Self.reportShortage(error, position: position, in: context, logger)
             case .untilComplete:
-                logger.notice("The stream is sent once it has ended, because the whole stream is needed. It uses disk space until then.")
+                logger.notice("The transport sends the stream only after the stream has ended. Until then, the stream uses disk space.")
                 context.publish(.streamDelayed(context.id, position: position))
             }
         }
@@ -71,8 +71,8 @@ extension FileRunner {
         context.publish(.attemptFailed(context.id, shortage, retryAt: context.clock.date() + StreamSpool.fullDiskRetryDelay))
     }
 
-    /// Reports the endpoint of the attempt that begins, if it differs from the endpoint of the run's last attempt. Also reports a switch of the
-    /// session to an endpoint with another address.
+    /// Reports the endpoint of the attempt that begins, if this endpoint differs from the endpoint of the run's last attempt. Also reports a
+    /// switch of the session to an endpoint with another address.
     func announce(_ endpoint: Endpoint) {
         context.live.labels.use(endpoint.transport)
         let (isNew, before) = record.announce(endpoint)
@@ -295,7 +295,7 @@ extension FileRunner {
             activity: { active.noteWork() },
             record: { report in
                 if report != .none { active.noteRecord() }
-                // Without an observer, the queue always sends the file again.
+                // Without an observer, the queue repeats the attempt even if the other end may have created a record.
                 guard report != .repeatable, context.progressObserver != nil else { return }
                 try await context.observe(.record(isPossible: report == .possible, generation: generation), position: position)
                 active.setRecordPossible(report == .possible)

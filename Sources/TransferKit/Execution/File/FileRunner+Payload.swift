@@ -178,8 +178,8 @@ extension FileRunner {
             let confirmed = stored.checkpoint.confirmed
             guard confirmed > 0 else { return }
             guard let digest = earlier.prefixDigest else {
-                // Without a digest, the bytes that earlier attempts sent can't be compared. Send the file again without asking the user,
-                // because its size and modification time are the same.
+                // Without a digest, the bytes that earlier attempts sent can't be compared. Restart the file without asking the user,
+                // because the size and the modification time are the same.
                 try await restart(changed("another file replaced it"))
                 return
             }

@@ -51,6 +51,8 @@ struct FileRunner: Sendable {
         self.record = record
         self.turns = turns
         self.file = file
+        // In a fleet, the host that added the file did not resolve the links in its path, because they may be different on this host.
+        if context.options.partEpoch != nil { self.file.confinement?.root = file.source.removingLastComponent() }
         self.checkpoints = checkpoints
         self.history = history
         self.availability = availability.ordered(for: file, context.transports)
@@ -195,7 +197,7 @@ struct FileRunner: Sendable {
     }
 
     /// Returns the error of a failed download with the path of the part file as its cause, so that users who do not want to retry can remove the
-    /// file. Returns the error itself if there is no part file, if the queue removes it, or if the disk hangs.
+    /// file. Returns the error unchanged if there is no part file, if the queue removes the part file, or if the disk hangs.
     private func namingPartFile(_ error: TransferError, at endpoint: Endpoint) async -> TransferError {
         guard let checkpoint = checkpoints[Endpoint.localPartFile(of: endpoint).address]?.checkpoint, !error.makesCheckpointsUseless else {
             return error

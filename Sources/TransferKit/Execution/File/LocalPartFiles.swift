@@ -113,7 +113,8 @@ package struct LocalPartFiles: Sendable {
             }
             try check(result)
             guard result == 0 else { return false }
-            // Removes the second name of a complete part file. The former owner may be about to rename this name to the final name.
+            // Remove the temporary name of a complete part file. The former owner may be about to rename the file from this name to its final
+            // name.
             try check(
                 unsafe DownloadDestination.temporaryName(of: name).withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) })
             var found = stat()

@@ -44,8 +44,8 @@ final class EndpointActivity: Sendable {
     /// Whether the other end confirmed or delivered content, or performed a request that needed the account's credentials.
     var hasServed: Bool { hasConfirmed || wasServed.load(ordering: .relaxed) }
 
-    /// Network buffers usually hold fewer bytes than this number. An attempt that has sent this number of bytes therefore counts as a sign
-    /// that its endpoint works, even before the endpoint responds.
+    /// The number of bytes that an attempt must send to show that its endpoint works, even before the endpoint responds. Network buffers
+    /// usually hold fewer bytes.
     private static let maximumBuffered: Int64 = 1 << 20
 
     /// Records the total number of bytes that the network accepted in this attempt.

@@ -12,7 +12,7 @@ package final class RequestTurns: Sendable {
         var address: String?
         /// The adapted limits, by the address of the endpoint.
         var concurrency: [String: FileConcurrency] = [:]
-        /// Whether the session has another small file to start, so that it can reach the limit.
+        /// Whether the session has another small file to start, so that the session can reach the limit.
         var reachesLimit = false
         /// For the files in flight, by position: the endpoint, and the uptime at which the file could begin its requests.
         var began: [Int64: (address: String, uptime: Duration)] = [:]
@@ -66,14 +66,14 @@ package final class RequestTurns: Sendable {
         return limit
     }
 
-    /// Records whether the session has another small file to start, so that it can reach the limit.
+    /// Records whether the session has another small file to start, so that the session can reach the limit.
     package func setReachesLimit(_ reachesLimit: Bool) {
         state.withLock { $0.reachesLimit = reachesLimit }
     }
 
-    /// Records that a file may begin its requests. A file that then waits for its turn begins later.
+    /// Records that a file may begin its requests now. If the file then waits for its turn, ``wait(for:)`` records a later time.
     ///
-    /// - Parameter takesTurn: Whether the file takes a turn without waiting, because it resumes.
+    /// - Parameter takesTurn: Whether the file takes a turn without waiting, because the file resumes.
     package func begin(_ position: Int64, at endpoint: Endpoint, takesTurn: Bool = false) {
         let now = clock.now()
         state.withLock { state in

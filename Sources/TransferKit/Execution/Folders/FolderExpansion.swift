@@ -77,7 +77,7 @@ package struct FolderExpansion: Sendable {
         var last: Int64?
         while let item = try await store.pendingItem(of: key) {
             try Task.checkCancellation()
-            // If the item is still pending after its expansion, the queue has ended this run and ignored its last step.
+            // If the item is still pending after its expansion, the queue has ended this run and ignored the run's last step.
             guard item.sequence != last else { throw CancellationError() }
             last = item.sequence
             guard item.kind.isFolder else {
@@ -107,7 +107,7 @@ package struct FolderExpansion: Sendable {
         if item.place != [] {
             let room = FileSize.sessionMaximum.subtractingSaturated(bytesKnown())
             let walk = FolderWalk(
-                item, from: start, withoutLinks: store.sources.withoutLinks, excluding: store.folder, maximumBytes: room,
+                item, from: start, withoutLinks: store.sources.withoutLinks(item.path), excluding: store.folder, maximumBytes: room,
                 maximumNameBytes: maximumNameBytes, fault: fault)
             while true {
                 let (batch, place) = try await next(of: walk, item.path)

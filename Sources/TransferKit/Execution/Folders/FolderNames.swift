@@ -22,7 +22,7 @@ struct FolderNames {
     private var bytes: [UInt8] = []
     /// After ``arrange()``, a binary heap whose first element is the first name in order.
     private var slots: [Slot] = []
-    /// The last name that was kept when names were discarded; nil if no name was discarded.
+    /// The last name that was kept when names were dropped; nil if no name was dropped.
     private var bound: [UInt8]?
 
     /// - Parameters:
@@ -33,7 +33,7 @@ struct FolderNames {
         self.maximumBytes = maximumBytes
     }
 
-    /// Whether no name was discarded.
+    /// Whether no name was dropped.
     var isComplete: Bool { bound == nil }
 
     /// The memory that the names use, in bytes.
@@ -45,10 +45,10 @@ struct FolderNames {
         // `maximumBytes` is far below 4 GiB, and a name has at most NAME_MAX bytes (limits.h).
         slots.append(Slot(start: UInt32(bytes.count), length: UInt16(name.count)))
         bytes += name
-        if size > maximumBytes, slots.count > 1 { discardSecondHalf() }
+        if size > maximumBytes, slots.count > 1 { dropSecondHalf() }
     }
 
-    private mutating func discardSecondHalf() {
+    private mutating func dropSecondHalf() {
         let sorted = slots.sorted { precedes($0, $1) }.prefix(slots.count / 2)
         var kept: [UInt8] = []
         slots = sorted.map { slot in
@@ -67,9 +67,9 @@ struct FolderNames {
     /// Removes the first name. A name that was inserted several times is removed once.
     mutating func removeFirst() -> [UInt8]? {
         while let first = slots.first {
-            let removed = slots.removeLast()
+            let lastSlot = slots.removeLast()
             if !slots.isEmpty {
-                slots[0] = removed
+                slots[0] = lastSlot
                 siftDown(0)
             }
             guard !(last?.elementsEqual(name(first)) ?? false) else { continue }

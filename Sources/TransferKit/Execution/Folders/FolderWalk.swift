@@ -8,7 +8,7 @@ package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
 /// Reads a folder and its subfolders in batches: depth first, with the entries of each folder sorted by the bytes of their names.
 ///
-/// Because the entries are sorted, an interrupted walk can resume after the last entry. The *place* at which it resumes is a list of
+/// Because the entries are sorted, an interrupted walk can resume after the last entry. The *place* at which the walk resumes is a list of
 /// ``FolderResumePoint`` values: one for each folder on the current path, from the outermost to the innermost.
 ///
 /// Only the folders on the current path keep entries in memory: their names, and the sizes of at most 16,384 entries each. Together, the
@@ -26,7 +26,7 @@ actor FolderWalk {
     private struct Frame {
         let number: Int64
         let path: [UInt8]
-        let file: FileIdentity
+        let identity: FileIdentity
         /// The open folder; nil after all entries have been inspected.
         var stream: DirectoryStream?
         /// The names of the entries that have not been inspected yet.
@@ -42,7 +42,7 @@ actor FolderWalk {
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     private let executor = DiskExecutor()
     private let root: PendingItem
-    /// See ``SourceFolders/withoutLinks``.
+    /// See ``SourceFolders/withoutLinks(_:)``.
     private let withoutLinks: FilePath
     /// The parent folders of the root. Set when the walk begins, because inspecting them blocks.
     private var ancestors: [FileIdentity] = []
@@ -108,7 +108,7 @@ actor FolderWalk {
                 stack.removeLast()
             }
         }
-        return (batch, stack.map { FolderResumePoint(number: $0.number, last: $0.last.map { Data($0) }, inode: $0.file.inode) })
+        return (batch, stack.map { FolderResumePoint(number: $0.number, last: $0.last.map { Data($0) }, inode: $0.identity.inode) })
     }
 
     /// Opens the folders that an interrupted walk was reading.
@@ -159,12 +159,12 @@ actor FolderWalk {
             let message = "\(shown) is the storage folder of the queue, which is never uploaded."
             return add(.skipped, TransferError(.unsupported, .notReadable, message))
         }
-        guard !ancestors.contains(stream.identity), !stack.contains(where: { $0.file == stream.identity }) else {
+        guard !ancestors.contains(stream.identity), !stack.contains(where: { $0.identity == stream.identity }) else {
             let message = "\(shown) is the same folder as one of its parent folders, so its upload would never end."
             return add(.failed, TransferError(.sourceLost, .notReadable, message))
         }
         var frame = Frame(
-            number: row.number, path: path, file: stream.identity, stream: stream, names: names(after: last), last: last, count: 0)
+            number: row.number, path: path, identity: stream.identity, stream: stream, names: names(after: last), last: last, count: 0)
         do throws(Errno) {
             try read(stream, &frame)
         } catch {

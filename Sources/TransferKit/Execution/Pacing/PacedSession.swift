@@ -52,9 +52,9 @@ struct PacedSession: Sendable {
         expiry = (waitingUntil.last ?? now) + Self.lateTolerance
     }
 
-    /// The minimum number of bytes that a file gets if it requests `limit`.
+    /// The minimum number of bytes that a file gets if it requests `limit` bytes.
     ///
-    /// The minimum is half of a turn: if a late file has used some of the next file's turn, the next file still gets the rest.
+    /// The minimum is half the bytes of a turn: if a late file has used some of the next file's turn, the next file still gets the rest.
     func minimum(of limit: Int) -> Double {
         min(Double(limit), max(1, share * turn / 2))
     }
@@ -68,8 +68,8 @@ struct PacedSession: Sendable {
         let missing = min(Double(limit), max(1, share * turn)) - available
         let filled = now + max(Self.shortestWait, missing / share)
         let due = max(filled, waitingUntil.last.map { $0 + turn } ?? 0)
-        // A file repeats its request after at most `longestWait`, so that it soon notices a raised limit. If its turn would be later, it
-        // gets no turn this time.
+        // A file repeats its request after at most `longestWait`, so that the file soon notices a raised limit. If the file's turn would be
+        // later, the file gets no turn this time.
         guard due <= now + Self.longestWait else {
             expiry = now + Self.longestWait + Self.lateTolerance
             return Self.longestWait

@@ -2,16 +2,16 @@
 ///
 /// A bucket contains free bytes and bytes that are promised to sessions. Their sum never exceeds the capacity, which bounds a burst.
 struct RateBucket: Sendable {
-    /// The time in which an empty bucket fills up, in seconds. It is 2 % of the ten seconds over which ``Pacer`` keeps a limit, and long enough for
+    /// The time in which an empty bucket fills up, in seconds: 2 % of the ten seconds over which ``Pacer`` keeps a limit, and long enough for
     /// a transport that wakes up late.
     private static let burst = 0.2
 
     private(set) var rate: Double
     /// The bytes that are not promised to a session. A new bucket has none, so that removing and setting a limit repeatedly gains nothing.
     var free = 0.0
-    /// The sum of the bytes promised to sessions. ``RateLimits`` updates it before each ``refill(at:)``.
+    /// The sum of the bytes promised to sessions. ``RateLimits`` updates this sum before each ``refill(at:)``.
     var promised = 0.0
-    /// The number of sessions that draw from this bucket. ``RateLimits`` updates it before each ``refill(at:)``.
+    /// The number of sessions that draw from this bucket. ``RateLimits`` updates this number before each ``refill(at:)``.
     var sessionCount = 0
     private var refilledAt: Double
 
@@ -37,8 +37,8 @@ struct RateBucket: Sendable {
         refilledAt = now
     }
 
-    /// Changes the rate. Call it only while no bytes are promised to sessions. Keeps at most the bytes that accumulate within `burst` at
-    /// the new rate.
+    /// Changes the rate. Call this method only while no bytes are promised to sessions. Keeps at most the bytes that accumulate within
+    /// `burst` at the new rate.
     mutating func change(to rate: Double, at now: Double) {
         promised = 0
         refill(at: now)

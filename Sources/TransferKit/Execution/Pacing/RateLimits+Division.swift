@@ -1,5 +1,6 @@
 extension RateLimits {
-    /// The maximum number of rounds. In practice, even nested limits need fewer rounds. Undistributed bytes wait for the next division.
+    /// The maximum number of rounds in one division. In practice, even nested limits need fewer rounds. Undistributed bytes wait for the next
+    /// division.
     private static let rounds = 8
     private static let negligible = 1e-9
 

@@ -9,7 +9,7 @@ struct RateSchedule: Sendable {
     }
 
     private var entries: [RateLimits.Scope: Entry] = [:]
-    /// The times at which the current limits apply; nil if the limits are unknown.
+    /// The period in which the current limits apply; nil if the limits are unknown.
     private var validity: Range<Date>?
 
     var isEmpty: Bool { entries.isEmpty }

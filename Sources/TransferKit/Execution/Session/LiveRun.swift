@@ -48,7 +48,7 @@ package final class LiveRun: Sendable {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - base: The statistics before this run. The run adds its time to their ``SessionStatistics/secondsElapsed``.
+    ///   - base: The statistics before this run. The run adds its own duration to ``SessionStatistics/secondsElapsed``.
     ///   - shown: The values that the previous run of the session, in this process, showed.
     package init(
         id: SessionID, activation: UInt64, endpointBefore: String? = nil, base: SessionStatistics, options: SessionOptions,
@@ -155,7 +155,7 @@ package final class LiveRun: Sendable {
         state.withLock { $0.localReads.newLongReads(at: uptime) }
     }
 
-    /// Why the run does not get on, although it is in progress: a stream lacks space, or a local disk does not respond. Nil in all other cases.
+    /// The reason why the running session makes no progress: a stream lacks disk space, or a local disk does not respond. Nil in all other cases.
     func waitReason(at uptime: Duration) -> WaitReason? {
         state.withLock { state in
             if let shortage = state.shortages.values.first { return .noSpace(shortage) }

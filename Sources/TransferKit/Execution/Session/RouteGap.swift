@@ -20,12 +20,12 @@ package final class RouteGap: Sendable {
 
     package init() {}
 
-    /// Records that the machine has no route. No effect if it already had none.
+    /// Records that the machine has no route. Has no effect if the machine already had none.
     package func begin(at uptime: Duration) {
         state.withLock { if $0.openSince == nil { $0.openSince = uptime } }
     }
 
-    /// Records that the machine has a route. No effect if it already had one.
+    /// Records that the machine has a route. Has no effect if the machine already had one.
     package func end(at uptime: Duration) {
         state.withLock { state in
             guard let start = state.openSince else { return }

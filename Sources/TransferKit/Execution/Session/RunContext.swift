@@ -35,7 +35,7 @@ package struct RunContext: Sendable {
     var limitEnd: @Sendable () async -> Void = {}
     /// Publishes an event that is not stored, unless the queue abandoned the run.
     var publish: @Sendable (QueueEvent.Kind) -> Void = { _ in }
-    /// Called before the run inspects a local file, on the thread that inspects it. Tests set it.
+    /// Called before the run inspects a local file, on the thread that inspects the file. Only tests set this closure.
     var localReadObserver: (@Sendable (FilePath) -> Void)?
     /// The maximum number of files and folders in a session with remote folders.
     package var maximumListedNames: Int64 = 10_000_000

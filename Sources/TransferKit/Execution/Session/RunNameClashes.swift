@@ -15,7 +15,7 @@ final class RunNameClashes: Sendable {
     /// Forgets the clashes, because items were added to the session. The next check finds the clashes again.
     func forget() { clashes.withLock { $0 = (nil, $0.additions + 1) } }
 
-    /// Checks that an endpoint would not lose a file because of its name.
+    /// Checks that an endpoint would not lose a file because of the file's name.
     ///
     /// - Throws: ``TransferError`` of the class ``FailureClass/unsupported``, because other endpoints may keep all files; a database error.
     func check(_ file: PendingFile, at endpoint: Endpoint, _ transport: any Transport, in context: RunContext) async throws {

@@ -9,7 +9,7 @@ extension SessionFiles {
         case prepared(count: Int)
         /// A waiting file may be due.
         case due
-        /// The app or the user requested that no file waits any longer. `version` is the version of ``LiveRun/backoffsSkipped``.
+        /// The app or the user skipped the delays of the waiting files. `version` is the version of ``LiveRun/backoffsSkipped``.
         case backoffsSkipped(version: Int)
         /// The run was interrupted, or has ended.
         case cancelled
@@ -65,8 +65,8 @@ struct ItemExpansion: Sendable {
     private let growth: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
 
-    /// - Parameter expand: Adds the files to the database. Calls `noteGrowth` each time it has added files. Returns the outcome of the run if
-    ///   not all files can be added now.
+    /// - Parameter expand: Adds the files to the database. Calls `noteGrowth` each time files were added. Returns the outcome of the run if not
+    ///   all files can be added now.
     init(_ expand: @escaping @Sendable (_ noteGrowth: @escaping @Sendable () -> Void) async throws -> RunOutcome?) {
         self.expand = expand
         (growth, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))

@@ -6,7 +6,7 @@ import TransferCore
 /// Files start in order of position. If a file must wait for longer than `RetryPolicy.maximumInPlaceDelay`, later files overtake it. When
 /// the waiting file is due, it starts before new files.
 struct SessionFiles {
-    /// While this number of files waits, no new file starts: so many waiting files suggest a problem with the endpoint, not with the files.
+    /// If this number of files are waiting, no new file starts: so many waiting files suggest a problem with the endpoint, not with the files.
     private static let maximumWaiting = 16
 
     let context: RunContext

@@ -35,9 +35,9 @@ struct DirectoryPaths {
     }
 
     /// Returns which symbolic links an item's path may contain, according to the item's stored policy; nil for no restriction.
-    func confinement(_ policy: String?) -> SourceConfinement? {
+    func confinement(of path: FilePath, _ policy: String?) -> SourceConfinement? {
         guard let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
-        return SourceConfinement(root: sources.withoutLinks, followsFile: policy == .followFiles)
+        return SourceConfinement(root: sources.withoutLinks(path), followsFile: policy == .followFiles)
     }
 
     /// Returns the source and the destination of an item from its stored values.

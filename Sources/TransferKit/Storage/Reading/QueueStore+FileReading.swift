@@ -94,13 +94,14 @@ extension QueueStore {
                 kind, directory: try row.decode(atIndex: 2), source: try row.decode(atIndex: 3),
                 destination: try row.decode(atIndex: 4), in: db)
             let isUnsized: Bool = try row.decode(atIndex: 9)
+            let source = FilePath(bytes: location.source)
             return PendingFile(
-                position: position, source: FilePath(bytes: location.source), destination: location.destination,
+                position: position, source: source, destination: location.destination,
                 size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
                 generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
                 uploadCapability: try row.decode(String?.self, atIndex: 8).map(Capability.init),
                 creationCapability: try row.decode(String?.self, atIndex: 11).map(Capability.init),
-                kind: kind, confinement: paths.confinement(try row.decode(String?.self, atIndex: 10)),
+                kind: kind, confinement: paths.confinement(of: source, try row.decode(String?.self, atIndex: 10)),
                 localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
                 isListed: try kind == .download && row.decode(Int64?.self, atIndex: 2) != nil)
         }

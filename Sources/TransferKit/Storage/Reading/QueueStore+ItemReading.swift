@@ -18,7 +18,7 @@ struct PendingItem: Sendable {
     var remotePath: [UInt8]
     /// The folders that contain the item, innermost first; empty if no folder of the manifest contains it.
     var ancestors: [FilePath]
-    /// The numbers of the item's first rows in the manifest; nil until the expansion of the item begins.
+    /// The numbers that the item's next rows in the manifest get; nil until the expansion of the item begins.
     var start: ManifestStart?
     /// Whether an interrupted expansion of the item left rows in the manifest that must be deleted.
     var hasRows = false

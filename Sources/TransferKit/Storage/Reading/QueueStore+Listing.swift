@@ -17,7 +17,7 @@ struct RemoteFolder: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the folders of a session's manifest in ascending order, starting with folder `number`.
+    /// Returns at most `limit` folders of a session's manifest, in the order of their numbers, starting with `number`.
     func remoteFolders(of key: SessionKey, from number: Int64, limit: Int) async throws -> [RemoteFolder] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)

@@ -107,8 +107,8 @@ extension QueueStore {
                 """)
     }
 
-    /// Returns the cancelled sessions whose checkpoints must still be moved into the outbox. An earlier process had not begun to move them,
-    /// because it was killed after the end of a cancelled run.
+    /// Returns the cancelled sessions whose checkpoints must still be moved into the outbox. An earlier process was killed after the end
+    /// of a cancelled run, but before it had begun to move the checkpoints.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of checkpoints to move during the opening of the queue.

@@ -26,18 +26,21 @@ package struct SourceFolders: Sendable {
         folderOfRelativePaths = base ?? workingFolder
     }
 
-    /// The folder below which no component of a path is a symbolic link, unless the policy of its item permits links (``SymbolicLinkPolicy``):
-    /// the base folder, whose own path may contain links, or the file system's root.
-    var withoutLinks: FilePath { base ?? "/" }
+    /// Returns the folder below which no component of a resolved path (``resolvingLinks(_:)``) is a symbolic link: the base folder, whose own path
+    /// may contain links, or the file system's root.
+    func withoutLinks(_ path: FilePath) -> FilePath {
+        if let base, path.starts(with: base) { base } else { "/" }
+    }
 
-    /// Returns the same path without symbolic links below ``withoutLinks``, and without `.` and `..`. Blocks.
+    /// Returns the same path without symbolic links below ``withoutLinks(_:)``, and without `.` and `..`. Blocks.
     ///
-    /// - Throws: The error of realpath(3).
+    /// - Throws: The error of realpath(3). ELOOP if the result is a different file, because the path contains a link that only the kernel can
+    ///   resolve (proc(5), `/proc/PID/root`).
     func resolvingLinks(_ path: FilePath) throws(Errno) -> FilePath {
-        guard let base, path.starts(with: base) else { return try Self.resolved(path) }
-        var rest = try Self.resolved(path)
-        // A link can lead out of the base folder.
-        return rest.removePrefix(try Self.resolved(base)) ? base.pushing(rest) : rest
+        var resolved = try Self.resolved(path)
+        guard FileIdentity(of: resolved) == FileIdentity(of: path) else { throw .tooManySymbolicLinkLevels }
+        guard let base, let realBase = try? Self.resolved(base), resolved.removePrefix(realBase) else { return resolved }
+        return base.pushing(resolved)
     }
 
     private static func resolved(_ path: FilePath) throws(Errno) -> FilePath {
