@@ -26,7 +26,7 @@ package final class QueueStore: Sendable {
     /// Opens or creates the database in a storage folder. If another process owns the folder, waits up to ``Storage/ownerTimeout``.
     ///
     /// - Parameters:
-    ///   - observer: Receives each step of a change to the database, on the thread that executes the step. For tests.
+    ///   - observer: Called before and after each statement on the writing connection, on the thread that executes the statement. For tests.
     ///   - rowsPerSweep: The maximum number of rows that one transaction changes when the queue removes, quarantines or resets sessions, or
     ///     moves checkpoints into the outbox (``DiscardQuery``).
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. A database that is
@@ -137,8 +137,8 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Returns the default minimum free space, in bytes: the configured minimum. For an in-memory queue, the minimum is at most a sixteenth
-    /// of the size of the file system, because the file system may be small.
+    /// Returns the configured minimum free space, in bytes. For an in-memory queue, limits the minimum to a sixteenth of the size of the
+    /// file system, because an in-memory file system may be small.
     func diskFloor(_ configured: Int64) async -> Int64 {
         guard isInMemory else { return configured }
         return await BlockingIO.run(.storage) { [folder] in DiskSpace.reserve(configured, at: folder) }

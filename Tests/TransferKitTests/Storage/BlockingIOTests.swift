@@ -27,8 +27,8 @@ import TransportTesting
         #expect(await BlockingIO.run { 7 } == 7)
     }
 
-    /// All calls of one ``BlockingIO/Pool`` hang, as if its files were on a network share that does not respond.
-    @Test(arguments: BlockingIO.Pool.allCases) func hangingPoolDoesNotAffectOthers(_ pool: BlockingIO.Pool) async {
+    /// All calls of one ``BlockingIO/Pool`` hang, as if the pool's files were on a network share that does not respond.
+    @Test(arguments: BlockingIO.Pool.allCases) func hangingPoolDoesNotAffectOtherPools(_ pool: BlockingIO.Pool) async {
         let gate = ThreadGate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
@@ -64,7 +64,7 @@ import TransportTesting
     private static let sharedPools = BlockingIO.Pool.allCases.filter { $0.reserve > 0 }
 
     /// All calls of one owner hang, as if the files of the owner's session were on a network share that does not respond.
-    @Test(arguments: sharedPools) func hangingOwnerDoesNotAffectOthers(_ pool: BlockingIO.Pool) async {
+    @Test(arguments: sharedPools) func hangingOwnerDoesNotAffectOtherOwners(_ pool: BlockingIO.Pool) async {
         let gate = ThreadGate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
@@ -79,7 +79,7 @@ import TransportTesting
         #expect(await BlockingIO.run(pool, for: .folder("/hung")) { 7 } == 7)
     }
 
-    /// Hanging calls of many owners use all threads of the pool. Every other owner still gets a reserve thread.
+    /// Hanging calls of many owners use all threads of the pool except its reserve threads. Every other owner still gets a reserve thread.
     @Test(arguments: sharedPools) func eachOwnerGetsThreadWhilePoolHangs(_ pool: BlockingIO.Pool) async {
         let gate = ThreadGate()
         let blocked = Task {
@@ -154,7 +154,7 @@ import TransportTesting
         #expect(warning.hasSuffix("Its disk or network share may not be responding.\(others)"))
     }
 
-    /// The files of many sessions hang. Another session with other files completes, and new sessions can be added.
+    /// Reads of the files of many sessions hang. Another session with other files completes, and new sessions can be added.
     @Test func hangingFilesDoNotAffectOtherSessions() async throws {
         let fixture = try QueueFixture()
         let gate = ThreadGate()

@@ -4,11 +4,11 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Queries for due removals of unfinished uploads and part files. They must be fast even if many other removals wait for an unavailable
-/// server.
+/// Queries for due removals of unfinished uploads and part files. These queries must be fast even if many other removals wait for an
+/// unavailable server.
 @Suite struct DiscardQueryTests {
-    /// The index contains only removals whose server requested a delay, so it is small.
-    @Test func findsPostponedRowsWithIndex() async throws {
+    /// The index contains only removals whose server requested a delay, so the index is small.
+    @Test func findsBackOffEndpointsWithIndex() async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let plan = try await store.pool.read { db in

@@ -88,8 +88,8 @@ import TransferKit
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])
         await store.close()
-        let content = try FileManager.default.contentsOfDirectory(atPath: storage.string)
-        for name in content where name.hasPrefix("queue.sqlite") {
+        let names = try FileManager.default.contentsOfDirectory(atPath: storage.string)
+        for name in names where name.hasPrefix("queue.sqlite") {
             try FileManager.default.removeItem(atPath: storage.appending(name).string)
         }
         for _ in 0..<2 {

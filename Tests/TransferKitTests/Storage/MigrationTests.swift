@@ -19,7 +19,7 @@ import TransferKit
         try await QueueStore.open(.folder(folder.path), clock: .system)
     }
 
-    /// Versions before the first release reached version 5 of the schema through five migrations. The first four no longer exist.
+    /// Versions before the first release reached version 5 of the schema through five migrations. The first four migrations no longer exist.
     @Test func opensMigratedDatabase() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, Account("a", endpoints: []))])

@@ -75,7 +75,7 @@ import TransportTesting
         let lines = log.errors.withLock { $0.filter { $0.hasPrefix("Quarantined ") } }
         #expect(lines.count == 2, "\(lines)")
         #expect(lines.contains { $0.hasPrefix("Quarantined the session \(first.id).") }, "\(lines)")
-        // This session has no valid state, so the message identifies it only by its row.
+        // This session has no valid state, so the message identifies the session by its row number.
         #expect(lines.contains { $0.contains("The session in row 2 ") }, "\(lines)")
     }
 
@@ -98,7 +98,8 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).expectNoContradictions("restored")
     }
 
-    /// A URL or a setting can grant access, so the shown content of a quarantined session omits both. The restored session has them again.
+    /// A URL or a setting can grant access, so the shown content of a quarantined session omits URLs and settings. The restored session has
+    /// them again.
     @Test func hidesSecretOptions() async throws {
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         var draft = SessionDraft.draft()

@@ -43,7 +43,7 @@ import TransferKit
         return store
     }
 
-    private func rows(_ store: QueueStore, _ table: String) async throws -> Int {
+    private func rowCount(_ store: QueueStore, _ table: String) async throws -> Int {
         try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM \(table)") ?? 0 }
     }
 
@@ -57,17 +57,17 @@ import TransferKit
         var store = try await preparedStore()
         #expect(try await store.commitIdentifyingFailure([.deleteSession(1)]).hasDeferredWork, "some rows remain to be deleted")
         try await expectRemoved(store)
-        #expect(try await rows(store, "file") > QueueStore.maximumRowsPerSweep)
+        #expect(try await rowCount(store, "file") > QueueStore.maximumRowsPerSweep)
         #expect(try await store.sweep())
         await store.close()
         store = try await open()
         try await expectRemoved(store)
         while try await store.sweep() {}
         for table in ["file", "session", "removal", "schedule"] {
-            #expect(try await rows(store, table) == (table == "removal" ? 0 : 1), "\(table)")
+            #expect(try await rowCount(store, table) == (table == "removal" ? 0 : 1), "\(table)")
         }
-        #expect(try await rows(store, "checkpoint") == 0)
-        #expect(try await rows(store, "session_tag") == 0)
+        #expect(try await rowCount(store, "checkpoint") == 0)
+        #expect(try await rowCount(store, "session_tag") == 0)
         try await expectRemoved(store)
         await store.close()
     }
@@ -84,7 +84,8 @@ import TransferKit
         }
     }
 
-    /// A removed session can have very many checkpoints. The queue moves them in several transactions, even if the process ends in between.
+    /// A removed session can have very many checkpoints. The queue moves them to the stored list of pending removals in several transactions,
+    /// even if the process ends in between.
     @Test(arguments: [false, true]) func movesCheckpointsOfRemovedSessionInBatches(isRunning: Bool) async throws {
         var store = try await preparedStore()
         try await addCheckpoints(to: store)
@@ -109,7 +110,7 @@ import TransferKit
         let (scheduler, _, _) = try await store.load(.memory)
         #expect(scheduler.sessions.isEmpty && scheduler.accounts.isEmpty)
         while try await store.sweep() {}
-        for table in ["checkpoint", "file", "session", "removal"] { #expect(try await rows(store, table) == 0, "\(table)") }
+        for table in ["checkpoint", "file", "session", "removal"] { #expect(try await rowCount(store, table) == 0, "\(table)") }
         let pendingRemovals = try await store.pool.read { db in
             try Data.fetchAll(
                 db, sql: "SELECT data FROM discard WHERE held_by IS NULL AND json_extract(endpoint, '$.transport') = 'memory'")
@@ -133,9 +134,9 @@ import TransferKit
         store = try await open()
         try await changes.observe(store)
         try await store.finishMarked()
-        #expect(try await rows(store, "checkpoint") == 0)
-        #expect(try await rows(store, "discard WHERE endpoint LIKE '%memory://a%'") == count)
-        #expect(try await rows(store, "file WHERE session = 1 AND generation = 2") == count)
+        #expect(try await rowCount(store, "checkpoint") == 0)
+        #expect(try await rowCount(store, "discard WHERE endpoint LIKE '%memory://a%'") == count)
+        #expect(try await rowCount(store, "file WHERE session = 1 AND generation = 2") == count)
         // To move a checkpoint, the queue deletes a row, adds another row, and gives the file a new generation.
         #expect((QueueStore.maximumRowsPerSweep...3 * QueueStore.maximumRowsPerSweep + 100).contains(changes.maximum))
         await store.close()
@@ -147,7 +148,7 @@ import TransferKit
         let loaded = try await store.load(.memory).0
         #expect(loaded.accounts.isEmpty && loaded.sessions.isEmpty)
         while try await store.sweep() {}
-        #expect(try await rows(store, "file") == 0)
+        #expect(try await rowCount(store, "file") == 0)
         await store.close()
     }
 
@@ -168,7 +169,7 @@ import TransferKit
         let store = try await preparedStore()
         #expect(try await store.commitIdentifyingFailure([.quarantine(1, "for a test")]).hasDeferredWork)
         #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
-        // The session's run saves another checkpoint before it ends. The quarantine must keep this checkpoint, too.
+        // The session's run saves another checkpoint before the run ends. The quarantine must also keep this checkpoint.
         try await store.commit([.holdDiscard(1, position: 5, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])])
         while try await store.sweep() {}
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.isEmpty, "the partial uploads on the server are kept")
@@ -188,9 +189,9 @@ import TransferKit
             #expect(uploads.contains { $0.contains(digits) }, "\(name)")
         }
         #expect(quarantinedRows.contains { $0.origin == "session_tag" && $0.content.contains("large") })
-        #expect(try await rows(store, "file") == 1)
-        #expect(try await rows(store, "checkpoint") == 0)
-        #expect(try await rows(store, "session") == 1)
+        #expect(try await rowCount(store, "file") == 1)
+        #expect(try await rowCount(store, "checkpoint") == 0)
+        #expect(try await rowCount(store, "session") == 1)
         await store.close()
     }
 
@@ -213,7 +214,7 @@ import TransferKit
                     sql: "INSERT INTO checkpoint VALUES (1, ?, ?, 1, x'', 1, '{}', NULL)", arguments: [self.count - 1, endpoint.address])
             }
         }
-        while try await store.sweep(3) { if try await rows(store, "checkpoint") == 0 { break } }
+        while try await store.sweep(3) { if try await rowCount(store, "checkpoint") == 0 { break } }
         while try await store.sweep() {}
         let quarantinedRows = try await store.quarantinedRows(of: 1, after: 0, limit: 100_000)
         #expect(quarantinedRows.count { $0.origin == "checkpoint" } == 20)

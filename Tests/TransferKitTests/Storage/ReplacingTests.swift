@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Replacements of items that two callers checked at the same time.
+/// Two callers that check the same session's items at the same time, and then replace items.
 @Suite struct ReplacingTests {
     private static func item(_ name: String) -> ItemDraft {
         ItemDraft(source: Data("/\(name)".utf8), destination: Data(name.utf8), size: 1)
@@ -40,7 +40,7 @@ import TransferKit
         await store.close()
     }
 
-    /// Two callers each remove one of two items.
+    /// Each of two callers removes one of the session's two items. The second removal fails.
     @Test func keepsLastItem() async throws {
         let folder = try TemporaryFolder()
         let store = try await preparedStore(in: folder)
@@ -53,7 +53,7 @@ import TransferKit
         await store.close()
     }
 
-    /// A failed item keeps its generation, so a new item at its position would have the same transfer ID.
+    /// A failed item keeps its generation, so a new item at the same position would have the same transfer ID.
     @Test func rejectsReplacingAllItemsAfterFailure() async throws {
         let folder = try TemporaryFolder()
         let store = try await preparedStore(in: folder)

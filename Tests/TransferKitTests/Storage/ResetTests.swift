@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Resets of all files of a session, or of only the failed ones. The sessions have more files than one transaction changes.
+/// Resets of all files of a session, or of only the failed files. The sessions have more files than one transaction changes.
 @Suite struct ResetTests {
     private static let count = 2 * QueueStore.maximumRowsPerSweep + 7
 
@@ -21,7 +21,7 @@ import TransportTesting
     }
 
     /// Creates a database with a session whose files are all in one state, except for the first and the last, which failed. The first row
-    /// stands for a name that can't be stored. The last row is a folder that could not be read. Each row has a checkpoint.
+    /// stands for a file whose name can't be stored. The last row is a folder that could not be read. Each row has a checkpoint.
     private func preparedStore(_ state: String) async throws -> QueueStore {
         let store = try await open()
         var draft = SessionDraft.draft()
@@ -53,7 +53,7 @@ import TransportTesting
         #expect(try await count(store, "file WHERE state = 'failed'") == 1)
         #expect(try await count(store, "item WHERE kind = 'folder'") == 1)
         #expect(try await count(store, "setting WHERE name GLOB 'reset*'") == 0)
-        // The checkpoint of the folder is removed with its row.
+        // The checkpoint of the folder is removed with the folder's row.
         #expect(try await count(store, "checkpoint") == (keepsCheckpoints ? Self.count - 1 : 0))
         #expect(try await count(store, "discard") == (keepsCheckpoints ? 0 : Self.count))
         let status = try #require(try await store.sessions([1]).first?.status)
@@ -154,8 +154,7 @@ import TransportTesting
         await store.close()
     }
 
-    /// Only the last batch contains removals that an endpoint of the account can perform. The queue performs these removals without a
-    /// delay.
+    /// Only the last batch contains removals at an endpoint of the account. The queue performs these removals without a delay.
     @Test func performsRemovalsOfLaterBatchesWithoutDelay() async throws {
         let store = try await preparedStore("pending")
         try await store.pool.write { db in
@@ -200,7 +199,7 @@ import TransportTesting
     }
 }
 
-/// Groups of sessions, whose resets and removals of unfinished uploads share the limit of a transaction.
+/// Groups of sessions. All sessions of a group share the row limit of a transaction.
 extension ResetTests {
     private static let limit = 1_000
     private static let filesPerSession = 700
@@ -265,7 +264,7 @@ extension ResetTests {
         let pending = try await store.commitIdentifyingFailure(Self.keys.map { .resetSession($0, isWhole: isWhole) })
         #expect(pending.hasDeferredWork)
         #expect(try await count(store, "file WHERE state = 'pending'") == Self.limit)
-        #expect(try await count(store, "setting WHERE name GLOB 'reset *'") == 4, "only the first session is complete")
+        #expect(try await count(store, "setting WHERE name GLOB 'reset *'") == 4, "only the reset of the first session is complete")
         let statistics = try await store.sessions(Array(Self.keys)).map(\.status.statistics)
         #expect(statistics.count == 5 && statistics.allSatisfy { $0.filesFailed == 0 && $0.filesDone == 0 })
         await store.abandon()
@@ -281,7 +280,7 @@ extension ResetTests {
     }
 
     /// A process cancels a group of sessions, and is killed after it moved the first checkpoints to the outbox. The next process moves the
-    /// others.
+    /// other checkpoints.
     @Test func cancellationOfGroupMovesCheckpointsInBatches() async throws {
         let store = try await preparedGroup("pending", .cancelled, hasCheckpoints: true)
         let changes = RowChangeCounter()

@@ -12,8 +12,8 @@ import TransferCore
 /// A storage folder contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user who can write to the
 /// folder could therefore act as this user.
 enum FolderTrust {
-    /// Checks the folder, its parent folders, and the links that lead to them. The check of the parents stops at the first folder that has
-    /// the sticky bit or belongs to this user. Blocks.
+    /// Checks the folder, its parent folders, and the symbolic links in its path. The check of the parents stops at the first folder that
+    /// has the sticky bit or belongs to this user. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`. The message names the folder and a remedy.
     static func check(_ folder: FilePath) throws(QueueError) {

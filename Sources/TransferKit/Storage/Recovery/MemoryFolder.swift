@@ -15,7 +15,7 @@ enum MemoryFolder {
     /// The number of folders that ``make(_:)`` tries to create. Another process can remove a new folder before it is locked.
     private static let attempts = 10
 
-    /// Creates and locks a new folder. First removes the folders of this user whose owners ended without removing them.
+    /// Creates and locks a new folder. First removes the folders that ended processes of this user left behind.
     ///
     /// - Throws: ``QueueError``, usually with the code `storageUnavailable`, for example if this machine has no usable in-memory file
     ///   system.

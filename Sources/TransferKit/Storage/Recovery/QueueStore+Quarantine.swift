@@ -1,8 +1,8 @@
 public import Foundation
 import GRDB
 
-/// A session in quarantine. The queue could not read or store the session, so it sets the session aside, and continues with
-/// its other sessions.
+/// A session in quarantine. The queue could not read or store the session, so the queue set the session aside, and continued with its
+/// other sessions.
 public struct QuarantinedSession: Codable, Hashable, Sendable {
     /// The number of the session in the quarantine of its storage folder.
     public var number: Int64

@@ -142,10 +142,10 @@ package enum StorageFolder {
         try checkVersion(version, of: path)
     }
 
-    private static func lostDatabase(_ what: String, in folder: FilePath) -> QueueError {
+    private static func lostDatabase(_ problem: String, in folder: FilePath) -> QueueError {
         QueueError(
             .storageDamaged,
-            "\(what), but the folder contains files of an earlier queue. Restore the folder from a backup. To begin with an empty queue, delete "
+            "\(problem), but the folder contains files of an earlier queue. Restore the folder from a backup. To begin with an empty queue, delete "
                 + "all files in \(folder), including owner.lock.")
     }
 

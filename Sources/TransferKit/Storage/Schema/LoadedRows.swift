@@ -4,7 +4,7 @@ struct LoadedRows: Sendable {
     private static let blockSize = 8_192
 
     private var entries: [[Entry]] = []
-    private var detailed: [SessionKey: EntryDetails] = [:]
+    private var detailsByKey: [SessionKey: EntryDetails] = [:]
     private var unreadable: [SessionKey] = []
 
     init(_ scan: ScheduleScan) throws {
@@ -12,7 +12,7 @@ struct LoadedRows: Sendable {
         var last: [Entry] = []
         try scan.forEach { row in
             guard let entry = row.entry else { return rows.unreadable.append(row.key) }
-            if let details = row.details { rows.detailed[entry.key] = details }
+            if let details = row.details { rows.detailsByKey[entry.key] = details }
             if last.capacity == 0 { last.reserveCapacity(Self.blockSize) }
             last.append(entry)
             if last.count == Self.blockSize {
@@ -30,7 +30,7 @@ struct LoadedRows: Sendable {
     consuming func forEach(_ body: (SessionKey, Entry?, EntryDetails?) -> Void) {
         entries.reverse()
         while let block = entries.popLast() {
-            for entry in block { body(entry.key, entry, detailed.isEmpty ? nil : detailed[entry.key]) }
+            for entry in block { body(entry.key, entry, detailsByKey.isEmpty ? nil : detailsByKey[entry.key]) }
         }
         for key in unreadable { body(key, nil, nil) }
     }

@@ -74,7 +74,8 @@ package struct SessionFigures: Sendable, Equatable {
     /// The columns for a selection from the table of sessions.
     static let columns = "\(counts), \(clamped("bytes_done")) + \(confirmed) AS bytes_done"
 
-    /// The bytes covered by a session's checkpoints. SQLite's `sum` of integers fails on overflow. Only damaged rows can cause an overflow.
+    /// The bytes covered by a session's checkpoints. Uses SQLite's `total`, because `sum` fails on an integer overflow, which damaged rows can
+    /// cause.
     static let confirmed = """
         CAST(min((SELECT total(most) FROM (SELECT \(maximumConfirmed) AS most FROM checkpoint
             WHERE checkpoint.session = session.key GROUP BY position)), \(FileSize.sessionMaximum)) AS INTEGER)

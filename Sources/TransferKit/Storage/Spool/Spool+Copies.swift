@@ -86,8 +86,8 @@ extension Spool {
                 + "a copy.")
     }
 
-    /// Copies the bytes of a file, in blocks of at most 1 MiB. Blocks of zeros become holes of the copy. Stops after the block with the first byte
-    /// after `size`, so that a growing file does not fill the disk.
+    /// Copies the bytes of a file, in blocks of at most 1 MiB. Blocks of zeros become holes in the copy. Stops after the block that contains the
+    /// first byte beyond `size`, so that a growing file does not fill the disk.
     ///
     /// Reads every byte, although lseek(2) can find holes. Some file systems report a hole where a program has just written data, so the copy would
     /// contain zeros instead of this data.
@@ -123,7 +123,7 @@ extension Spool {
     /// Makes the new file share the blocks of the source, if possible (ioctl_ficlone(2)).
     ///
     /// - Returns: Whether the files share blocks. False if this machine or the file system can't share blocks, or if the files are on different file
-    ///   systems. The new file is then empty.
+    ///   systems. In this case, the new file stays empty.
     private static func clone(_ source: FileDescriptor, to file: FileDescriptor) -> Bool {
         #if os(Linux) && (arch(x86_64) || arch(arm64))
             // FICLONE of linux/fs.h: _IOW(0x94, 9, int).

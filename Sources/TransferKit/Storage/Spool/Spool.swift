@@ -69,7 +69,7 @@ package struct Spool: Sendable {
             delete(names)
             throw QueueError(
                 .storageUnavailable,
-                "Cannot store the bytes to send in \(folder): \(error). Free some space, or fix the folder's permissions.")
+                "Cannot store content in \(folder): \(error). Free some space, or fix the folder's permissions.")
         }
     }
 

@@ -93,7 +93,7 @@ package enum DiscardQuery {
     }
 
     /// Selects the endpoints that asked the queue to back off until a time after ?1, and the end of each requested delay. A queue usually
-    /// runs this statement once, after it was opened.
+    /// runs this statement only once, soon after the opening.
     package static let backOffEndpoints = """
         SELECT endpoint, max(left_alone_until) FROM discard INDEXED BY discard_left_alone
         WHERE left_alone_until > ?1 AND left_alone_until > 0 GROUP BY endpoint

@@ -157,11 +157,11 @@ extension QueueStore {
     ) throws {
         // A download can leave a part file on this machine, but nothing on a server.
         for row in rows {
-            guard let partEndpoint = (try? row.decode(String.self, atIndex: 0)).flatMap(Endpoint.localPartFile(at:)),
+            guard let partFileEndpoint = (try? row.decode(String.self, atIndex: 0)).flatMap(Endpoint.localPartFile(at:)),
                 let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
             try discard(
-                Checkpoint(data: data, confirmed: 0), at: try StoreCoding.encode(partEndpoint), heldBy: isHeld ? key : nil,
+                Checkpoint(data: data, confirmed: 0), at: try StoreCoding.encode(partFileEndpoint), heldBy: isHeld ? key : nil,
                 position: try row.decode(atIndex: 3), now, in: db)
         }
         // An unreadable account must not prevent the removal of its sessions.

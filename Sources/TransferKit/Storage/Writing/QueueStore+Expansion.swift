@@ -103,7 +103,7 @@ extension QueueStore {
         }
     }
 
-    /// Moves files from the start of the list of waiting items to the end of the manifest, up to the next folder.
+    /// Moves at most `limit` files from the start of the list of waiting items to the end of the manifest, up to the next folder.
     private static func takeFiles(_ limit: Int, of session: SessionKey, in db: Database) throws {
         let end = try Int64.fetchOne(
             db.cachedStatement(

@@ -83,7 +83,7 @@ extension QueueStore {
 }
 
 extension TransferError {
-    /// Whether no attempt can resume the file after this error: either its version of the file no longer exists, or the transferred content is
-    /// wrong or lost. The queue then removes the content.
+    /// Whether no attempt can resume the file after this error, because the file changed, or because the transferred content is wrong or
+    /// lost. The queue then removes the transferred content.
     var makesCheckpointsUseless: Bool { failureClass == .sourceChanged || failureClass == .resumeLost }
 }

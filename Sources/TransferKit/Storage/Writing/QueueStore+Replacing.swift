@@ -24,8 +24,8 @@ extension QueueStore {
         _ selection: ItemSelection, _ rows: ReplaceableItems, with items: [ItemDraft], of key: SessionKey,
         _ transaction: inout StoreTransaction, in db: Database
     ) throws {
-        let change = QueueError(.invalidTransition, "The items changed while they were being replaced. Read them again.")
-        guard try replaceableItems(selection, of: key, in: db) == rows else { throw change }
+        let conflict = QueueError(.invalidTransition, "The items changed while they were being replaced. Read them again.")
+        guard try replaceableItems(selection, of: key, in: db) == rows else { throw conflict }
         if selection == .all {
             transaction.freed += try blobs(of: key, in: db)
             for table in ["file", "item", "directory"] { try execute(db, "DELETE FROM \(table) WHERE session = ?", [key]) }
@@ -53,7 +53,7 @@ extension QueueStore {
             if items.isEmpty,
                 try Int64.fetchOne(db.cachedStatement(sql: "SELECT files FROM session WHERE key = ?"), arguments: [key]) == 0
             {
-                throw change
+                throw conflict
             }
         }
         if !items.isEmpty { try addItems(items, to: key, in: db) }

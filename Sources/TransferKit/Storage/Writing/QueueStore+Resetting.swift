@@ -18,9 +18,9 @@ extension QueueStore {
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
         // A retry resumes the session's unfinished uploads. The uploads at an earlier account of the session must still be removed.
         try execute(db, "DELETE FROM setting WHERE name = ? AND ifnull(value, 0) = 0", [Mark.discard.name(of: key)])
-        let progress = isWhole ? ", files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0, times = NULL" : ""
+        let resetColumns = isWhole ? ", files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0, times = NULL" : ""
         try execute(
-            db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, files_failed = 0\(progress) WHERE key = ?", [key])
+            db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, files_failed = 0\(resetColumns) WHERE key = ?", [key])
         // A reset of all files includes the failed files, so it replaces a reset of the failed files that is in progress.
         let mark = try isWhole ? 0 : value(of: .reset, key, in: db) ?? failedOnly
         try resetFiles(of: key, from: mark, &transaction, in: db)
@@ -119,14 +119,16 @@ extension QueueStore {
             """, range)
     }
 
-    /// Restarts files that changed after some of their bytes were sent, because a user who retries such a file wants its current content.
+    /// Restarts files whose earlier progress is useless (``TransferError/makesCheckpointsUseless``): files that changed after some of their bytes were
+    /// sent, because a user who retries such a file wants its current content, and files whose transferred content was wrong or lost. The new
+    /// generation gives the content another name, so the pending removal of the earlier content can't remove the new content.
     private static func restartChangedFiles(_ range: StatementArguments, of key: SessionKey, at now: Date, in db: Database) throws {
         let positions = try Int64.fetchAll(
             db,
             sql: """
                 SELECT position FROM file WHERE session = ? AND position BETWEEN ? AND ? AND state = 'failed'
-                    AND CASE WHEN json_valid(error) THEN json_extract(error, '$.failureClass') END = ?
-                """, arguments: range + [FailureClass.sourceChanged.rawValue])
+                    AND CASE WHEN json_valid(error) THEN json_extract(error, '$.failureClass') END IN (?, ?)
+                """, arguments: range + [FailureClass.sourceChanged.rawValue, FailureClass.resumeLost.rawValue])
         for position in positions {
             try discardCheckpoints(of: key, position: position, completedAt: nil, at: now, in: db)
             try execute(db, "UPDATE file SET generation = generation + 1 WHERE session = ? AND position = ?", [key, position])

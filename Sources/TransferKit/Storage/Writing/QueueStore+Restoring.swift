@@ -94,7 +94,8 @@ extension QueueStore {
         guard account != removedAccount,
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM account WHERE key = ?)", arguments: [account]) == true
         else {
-            throw QueueError(.noSuchAccount, "The account of session \(number) was deleted, so the session can't be restored. Drop it.")
+            throw QueueError(
+                .noSuchAccount, "The account of session \(number) was deleted, so the session can't be restored. Drop the session.")
         }
     }
 
@@ -132,7 +133,7 @@ extension QueueStore {
         let content = try quarantinedContent(number, in: db)
         guard let key = content["session.key"].flatMap({ SessionKey($0) }), content["schedule.session"] == content["session.key"] else {
             throw QueueError(
-                .noSuchSession, "The quarantine has no complete session under the number \(number), so it can't be restored. Drop it.")
+                .noSuchSession, "The session with the number \(number) is incomplete, so it can't be restored. Drop the session.")
         }
         return (key, content)
     }

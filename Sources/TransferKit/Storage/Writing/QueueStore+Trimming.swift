@@ -14,7 +14,7 @@ package struct StoreLimits: Sendable {
     package init() {}
 }
 
-/// The rows that were deleted because there were more of them than a limit allows.
+/// The rows that were deleted because they exceeded a limit.
 package struct TrimmedRows: Sendable, Equatable {
     /// The reason for the quarantine of each deleted session.
     package var sessions: [String] = []

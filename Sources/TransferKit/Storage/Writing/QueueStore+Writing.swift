@@ -6,7 +6,7 @@ extension QueueStore {
     /// Makes all changes in a list durable, or none of them.
     ///
     /// GRDB rolls back the transactions of cancelled tasks. The queue's writer therefore commits from a task that is never cancelled. All other
-    /// callers can repeat their changes if they are cancelled.
+    /// callers can repeat their changes after a cancellation.
     package func commit(_ writes: [StoreWrite]) async throws(QueueError) {
         do throws(StoreRefusal) {
             try await commitIdentifyingFailure(writes)
