@@ -1,7 +1,7 @@
 import SystemPackage
 import TransferKit
 
-/// The environment of a command: its transports, its output streams, and the queue if it is not in a storage folder.
+/// The environment of a command: its transports, its output streams, and the queue, unless the queue is in a storage folder.
 struct CommandContext: Sendable {
     /// The context of the running command. The context is a task-local value, because the parser creates the commands and can't pass values
     /// to them.

@@ -9,8 +9,8 @@ import SystemPackage
 
 /// Keeps secrets out of the crash reports of Swift's runtime.
 enum CrashReports {
-    /// The environment variable that makes the runtime omit registers, and the memory that they point to, from crash reports. Both can
-    /// contain a secret. A value set by the user takes precedence.
+    /// The environment variable that makes the runtime omit registers, and the memory that they point to, from crash reports. Registers
+    /// and memory can contain a secret. A value set by the user takes precedence.
     static let variable = (name: "SWIFT_BACKTRACE", value: "registers=none")
 
     /// The last words of the commands that read credentials, such as `check` for `account check`.

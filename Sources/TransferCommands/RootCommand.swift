@@ -1,7 +1,7 @@
 import ArgumentParser
 
 struct RootCommand: AsyncParsableCommand {
-    /// The version of TransferKit's command (semver.org). The package and the changelog use the same version.
+    /// The version of `transferq` (semver.org). The package and the changelog use the same version.
     static let version = "0.2.0"
 
     static let configuration = CommandConfiguration(

@@ -44,7 +44,7 @@ struct AccountAddCommand: AsyncParsableCommand {
             wasCalled = true
             let isAdded = try await queue.save(added, replacing: nil)
             let status = try await queue.account(added.name)
-            // A queue's owner that exited during the first call may already have added the account.
+            // If the queue's owner exited during the first call, that call may already have added the account.
             guard isAdded || isRepeated && status?.account == added else {
                 throw CommandFailure(
                     .rejected,

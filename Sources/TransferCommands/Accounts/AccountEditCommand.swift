@@ -50,14 +50,14 @@ struct AccountEditCommand: AsyncParsableCommand {
         if common.json, let status { await CommandContext.current.output.write(JSONValue(status)) }
     }
 
-    /// Returns a given endpoint with the credentials and settings of an endpoint of the account: the one with the same address and transport,
-    /// or else the first one with the same transport. If there is neither, returns the given endpoint unchanged.
+    /// Adds the credentials and settings of one of the account's endpoints to a given endpoint. Uses the account's endpoint with the same address
+    /// and transport, or else the account's first endpoint with the same transport. If there is neither, returns the given endpoint unchanged.
     private static func completed(_ endpoint: Endpoint, from known: [Endpoint]) -> Endpoint {
         let same = known.first { $0.address == endpoint.address && $0.transport == endpoint.transport }
         guard let model = same ?? known.first(where: { $0.transport == endpoint.transport }) else { return endpoint }
         var endpoint = endpoint
         endpoint.credentials = model.credentials
-        // The scheme of the given URL can imply settings, which take precedence.
+        // Settings that the scheme of the given URL implies take precedence.
         endpoint.settings = model.settings.merging(endpoint.settings) { $1 }
         return endpoint
     }

@@ -7,7 +7,7 @@ struct AccountRetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry", abstract: "Retries unavailable endpoints immediately.",
         discussion: """
-            Use this when a server is available again. Sessions that wait for the account's endpoints start without the remaining delay, \
+            Use this command when a server is available again. Sessions that wait for the account's endpoints start without the remaining delay, \
             even if the server asked clients to wait. A blocked account stays blocked; see: transferq account unblock
 
             Example: transferq account retry studio

@@ -221,7 +221,7 @@ struct EndpointOptions: ParsableArguments {
         return references
     }
 
-    /// Returns the endpoint settings that the given options set, by name.
+    /// Returns the endpoint settings, by name, that options other than `--setting` set.
     private func settings() throws -> [String: String] {
         var settings: [String: String] = [:]
         if let caFile { settings["caFile"] = try readableFile(caFile.path, "--ca-file") }

@@ -24,8 +24,8 @@ struct NamedSetting {
     ///   - text: The value. The text before the first colon names a transport. If this text contains a dot and is not a known transport,
     ///     the colon belongs to the setting's name, as in `field.a:b=c`.
     ///   - transports: The known transports.
-    /// - Throws: A `ValidationError` if the text has neither of these forms, or sets a setting that has its own option. The message does not contain
-    ///   the setting's value, which may be a secret.
+    /// - Throws: A `ValidationError` if the text is neither `name=value` nor `transport:name=value`, or if it sets a setting that has its own
+    ///   option. The message does not contain the setting's value, which may be a secret.
     init(_ text: String, of transports: RegisteredTransports) throws {
         guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "=") else {
             throw ValidationError("--setting takes NAME=VALUE, or TRANSPORT:NAME=VALUE.")

@@ -151,7 +151,7 @@ public struct RegisteredTransports: Sendable {
         .token, .password, .authorities, .clientCertificate, .proxy, .headers,
     ]
 
-    /// The schemes of plain HTTP. They select the kind of request, so the stored address keeps them.
+    /// The URL schemes of plain HTTP. The scheme selects the kind of request, so the stored address keeps the scheme.
     private static let plainHTTPSchemes = Dictionary(
         uniqueKeysWithValues: ["put", "post", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
 
@@ -189,7 +189,7 @@ public struct RegisteredTransports: Sendable {
 
     /// Checks whether an endpoint can list folders, without connecting. Accepts unknown transports.
     ///
-    /// - Throws: A `TransferError` if the endpoint can't list folders. Its message contains advice.
+    /// - Throws: A `TransferError` if the endpoint can't list folders. The error's message contains advice.
     func validateListing(at endpoint: Endpoint) throws(TransferError) {
         guard let transport = self[endpoint]?.transport else { return }
         guard let lister = transport as? any FolderListing else {

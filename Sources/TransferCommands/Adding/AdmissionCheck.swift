@@ -29,7 +29,7 @@ struct AdmissionCheck {
         try check { endpoint throws(TransferError) in try transports.validate(options, for: direction, at: endpoint) }
     }
 
-    /// Checks that the endpoints can list a folder to download.
+    /// Checks that at least one endpoint can list folders. The download of a folder requires this.
     ///
     /// - Throws: A `CommandFailure` if no endpoint can list folders.
     func check(folder: PathArgument) throws(CommandFailure) {
@@ -44,7 +44,7 @@ struct AdmissionCheck {
         }
     }
 
-    /// Checks that the endpoints can receive the form of `--form`.
+    /// Checks that at least one endpoint can receive the form of `--form`.
     ///
     /// - Throws: A `CommandFailure` if no endpoint can receive forms, or if the options are invalid for forms at any endpoint.
     func checkForms() throws(CommandFailure) {

@@ -6,7 +6,7 @@ struct DownloadCommand: AsyncParsableCommand {
         commandName: "download", abstract: "Adds a session that downloads files and folders.",
         discussion: """
             Prints the ID of the session. All paths form one session and are transferred in the given order, by "transferq run" or the agent. \
-            The command creates the last folder of --to if only this folder is missing. \
+            If the folder of --to is missing, the command creates it, but not its missing parents. \
             The article "Options of transfers" \
             explains the options.
 

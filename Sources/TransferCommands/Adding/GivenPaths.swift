@@ -22,8 +22,8 @@ enum GivenPaths {
             throw CommandFailure(.usage, "Standard input can be read only once. Use either one - or --stdin.")
         }
         guard let position = given.firstIndex(where: { $0.path == standardInput }) else { return given }
-        let read = split(try await StandardInput.read("paths"))
-        let paths = given[..<position] + read + given[(position + 1)...]
+        let inputPaths = split(try await StandardInput.read("paths"))
+        let paths = given[..<position] + inputPaths + given[(position + 1)...]
         guard !paths.isEmpty else { throw CommandFailure(.usage, "Standard input contains no paths. Nothing was added.") }
         return Array(paths)
     }

@@ -32,7 +32,7 @@ struct NewSessionOptions: ParsableArguments {
     @Flag(help: "Add one session for each path.")
     var each = false
 
-    @OptionGroup(title: "Place in the queue") var placement: PlacementOptions
+    @OptionGroup(title: "Position and start") var placement: PlacementOptions
 
     func validate() throws {
         if let name, name.isEmpty { throw ValidationError("--name is empty. Omit it to use the name of the first path.") }

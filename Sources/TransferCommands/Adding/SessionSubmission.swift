@@ -126,16 +126,16 @@ struct SessionSubmission {
         let endpoints = try await queue.existingAccount(account).account.endpoints
         guard let sessionOptions = requests.first?.options else { return [] }
         let check = AdmissionCheck(endpoints: endpoints, options: sessionOptions, transports: CommandContext.current.transports)
-        // With `--dedupe`, the session may already exist, and errors in the new session then don't matter. So only the queue checks the options
-        // and remote names.
-        let isNew = options.dedupe == nil
-        if isNew { try check.check(for: direction) }
-        if isNew, !form.isEmpty { try check.checkForms() }
+        // With `--dedupe`, the session may already exist. Errors in the new session then don't matter, so the queue, not this command, rejects
+        // invalid options and remote names.
+        let isCertainlyNew = options.dedupe == nil
+        if isCertainlyNew { try check.check(for: direction) }
+        if isCertainlyNew, !form.isEmpty { try check.checkForms() }
         guard direction == .upload else {
             if let folder = given.first(where: \.isFolder) { try check.check(folder: folder) }
             return []
         }
-        let warning = try clash.flatMap { clash in isNew ? try check.check(clash) : try? check.check(clash) }
+        let warning = try clash.flatMap { clash in isCertainlyNew ? try check.check(clash) : try? check.check(clash) }
         return try (transfer.overwrite.map { try check.check($0) } ?? []) + (warning.map { [$0] } ?? [])
             + check.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
     }

@@ -9,7 +9,7 @@ struct AgentStartCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "start", abstract: "Starts the agent and returns when it is ready.",
         discussion: """
-            The agent reads credentials in environment variables from this shell. An agent that is already running is left unchanged.
+            The agent reads credentials in environment variables from this shell. If the agent is already running, the command changes nothing.
 
             Example: transferq agent start --max-sessions 2
             """)
@@ -41,7 +41,7 @@ struct AgentStartCommand: AsyncParsableCommand {
                 )
             }
             if web.web {
-                await common.note("The agent is already running, and does not start the page now. To start the page alone: transferq web")
+                await common.note("The agent is already running, so --web has no effect. To start the page alone: transferq web")
             }
             if logSize != nil {
                 await common.note(
@@ -79,12 +79,12 @@ struct AgentStopCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        let none = CommandFailure(.rejected, "No agent runs the queue in \(try common.folder()).")
+        let noAgent = CommandFailure(.rejected, "No agent runs the queue in \(try common.folder()).")
         // If no process owns the queue, the command must not open or create it.
-        guard try await common.respondingOwner()?.owner.role.isAgent == true else { throw none }
+        guard try await common.respondingOwner()?.owner.role.isAgent == true else { throw noAgent }
         // `withOwner` returns nil if the agent has exited since the check and no other process owns the queue.
         _ = try await common.withOwner { queue in
-            guard try await queue.owner().role.isAgent else { throw none }
+            guard try await queue.owner().role.isAgent else { throw noAgent }
             try await queue.stopAgent()
         }
         if common.json { await CommandContext.current.output.write(["running": .bool(false)] as JSONValue) }

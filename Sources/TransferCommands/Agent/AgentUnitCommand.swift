@@ -9,7 +9,7 @@ struct AgentUnitCommand: AsyncParsableCommand {
         discussion: """
             First: mkdir -p ~/.config/systemd/user
             Example: transferq agent unit > ~/.config/systemd/user/transferq.service
-            Then: systemctl --user enable --now transferq. To run it without a login: loginctl enable-linger
+            Then: systemctl --user enable --now transferq. To run the agent without a login: loginctl enable-linger
             """)
 
     @OptionGroup var common: CommonOptions

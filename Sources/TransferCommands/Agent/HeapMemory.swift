@@ -4,7 +4,7 @@ import TransferKit
     import Glibc
 #endif
 
-/// The heap of the C library, which keeps freed memory for later allocations. Only glibc has functions that return this memory to the system.
+/// The heap of the C library, which keeps freed memory for later allocations. The methods have an effect only with glibc.
 enum HeapMemory {
     /// The number of removed sessions after which freed memory is returned to the system.
     private static let removals = 10_000
@@ -12,7 +12,7 @@ enum HeapMemory {
     private static let delay = Duration.seconds(5)
 
     /// Makes all threads allocate from two arenas (mallopt(3), M_ARENA_MAX). By default, glibc creates up to eight arenas for each processor, and
-    /// each arena keeps the memory of its own peak. Call this method before other threads allocate memory.
+    /// each arena keeps as much memory as it needed at its peak. Call this method before other threads allocate memory.
     static func shareArenas() {
         #if canImport(Glibc)
             guard let function = unsafe dlsym(nil, "mallopt") else { return }

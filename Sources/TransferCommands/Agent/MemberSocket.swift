@@ -5,7 +5,7 @@ package import TransferKit
 
 /// The control socket of a fleet member, which is one of several processes that run a queue in a PostgreSQL database.
 ///
-/// `agent status` and `agent stop` use the socket. Other commands can read the member's queue through it, but not change the queue.
+/// `agent status` and `agent stop` use the socket. Through the socket, other commands can read the queue, but not change it.
 package struct MemberSocket: Sendable {
     private let server: ControlServer
 

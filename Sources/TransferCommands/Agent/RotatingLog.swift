@@ -35,7 +35,7 @@ package final class RotatingLog: Sendable {
     ///
     /// - Parameters:
     ///   - limit: The approximate size in bytes at which the file is rotated.
-    ///   - rotatedFiles: The number of rotated files to keep, as `agent.log.1` and so on.
+    ///   - rotatedFiles: The number of rotated files to keep, such as `agent.log.1`.
     ///   - redirectsStandardError: Whether to redirect standard error to the log, so that the log also contains crash reports.
     /// - Throws: A `CommandFailure` if the file can't be opened.
     package init(at path: FilePath, limit: Int = defaultLimit, rotatedFiles: Int = 4, redirectsStandardError: Bool = true) throws {

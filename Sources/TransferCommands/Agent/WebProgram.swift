@@ -13,7 +13,8 @@ import TransferKit
 
 /// The web server of an agent: the program `transferq-web`. The agent restarts the program when it ends.
 final class WebProgram: Sendable {
-    /// The first and the longest delay before a restart. After a run that lasted longer than the longest delay, the next delay is the first one.
+    /// The first and the longest delay before a restart. Each delay is twice the previous one, up to the longest delay. After a run that lasted
+    /// longer than the longest delay, the delays begin again with the first one.
     private static let delays = (first: Duration.seconds(1), longest: Duration.seconds(60))
 
     /// The path of the program, next to this program.

@@ -56,8 +56,8 @@ enum SessionPrefix {
             .rejected, "There is no session \"\(prefix)\".\(advice)\(indexAdvice(for: prefix)) To list sessions: transferq list")
     }
 
-    /// The shortest prefixes that distinguish the IDs. All prefixes have the same length. They end after the first, second, third or fourth
-    /// group of hexadecimal digits, or are the whole IDs.
+    /// The shortest prefixes that distinguish the IDs. All prefixes have the same length: one to four groups of hexadecimal digits, or the whole
+    /// ID.
     private static func distinctPrefixes(of ids: [SessionID]) -> [String] {
         let texts = ids.map(\.description)
         let prefixes = [SessionDescription.shortIDLength, 13, 18, 23].lazy.map { length in texts.map { String($0.prefix(length)) } }

@@ -29,7 +29,7 @@ enum ShortOptions {
 
     /// Checks the arguments before `--`.
     ///
-    /// - Throws: A `CommandFailure` for an unknown option. Its message explains how to write a path or value that begins with a dash.
+    /// - Throws: A `CommandFailure` for an unknown option. The failure's message explains how to write a path or value that begins with a dash.
     static func check(_ arguments: [String]) throws(CommandFailure) {
         var previous: String?
         for word in arguments.prefix(while: { $0 != "--" }) {
@@ -42,9 +42,9 @@ enum ShortOptions {
                     .usage,
                     "The word after \(option) begins with a dash. If it is the value of \(option), write it after \(option)=.")
             }
-            let number = word.wholeMatch(of: /-[0-9.]+[A-Za-z]?/) != nil
-            if number, let option, numeric.contains(option) { continue }
-            var text = number ? "Numbers can't be negative here, and there is no option \"\(word)\"." : "There is no option \"\(word)\"."
+            let isNumber = word.wholeMatch(of: /-[0-9.]+[A-Za-z]?/) != nil
+            if isNumber, let option, numeric.contains(option) { continue }
+            var text = isNumber ? "Numbers can't be negative here, and there is no option \"\(word)\"." : "There is no option \"\(word)\"."
             text += " For a file with this name, write ./\(word), or put it after --."
             if let option { text += " If it is the value of \(option), write \(option)=\(word)." }
             throw CommandFailure(.usage, text)

@@ -10,7 +10,7 @@ package struct StartTime: ExpressibleByArgument {
 
     package init?(argument: String) { self.init(argument: argument, now: Date()) }
 
-    /// Parses an argument; nil if it has none of these forms.
+    /// Parses an argument; nil if the argument has none of the forms that the documentation of this type lists.
     ///
     /// - Parameters:
     ///   - argument: The argument.

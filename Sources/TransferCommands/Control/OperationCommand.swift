@@ -44,7 +44,7 @@ extension OperationCommand {
             guard !confirmation.dryRun else {
                 await report(changing, mode: .running)
                 let refusals = selection.hasIDs ? sessions.filter { !operation.canChange($0.state) }.map(operation.refusal) : []
-                return try Self.report(refusals)
+                return try Self.throwFailure(for: refusals)
             }
             let unfinished = sessions.count { $0.state != .completed && operation.canChange($0.state) }
             if !changing.isEmpty, selection.isAll || unfinished > 1,
@@ -71,7 +71,7 @@ extension OperationCommand {
         }
         let changed = applied.changed.filter { unchanged?.contains($0) != true }
         await report(changed, mode: mode)
-        try Self.report(applied.refusals)
+        try Self.throwFailure(for: applied.refusals)
     }
 
     /// Prints the IDs of the changed sessions. Adds a note if no session was changed, or if the changed sessions can't start because the queue is
@@ -87,7 +87,7 @@ extension OperationCommand {
         }
     }
 
-    private static func report(_ refusals: [QueueError]) throws {
+    private static func throwFailure(for refusals: [QueueError]) throws {
         if refusals.count == 1 { throw CommandFailure(.rejected, CommandLineProgram.explanation(of: refusals[0]).message) }
         guard refusals.isEmpty else { throw CommandFailure(.rejected, refusals.map(\.message).joined(separator: "\n")) }
     }

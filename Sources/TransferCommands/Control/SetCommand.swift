@@ -105,7 +105,7 @@ struct SetCommand: OperationCommand {
         if name == "" { throw ValidationError("--name is empty. Give the sessions a name, or omit the option.") }
         try NewSessionOptions.validate(context: context)
         if setTag.contains("") { throw ValidationError("--set-tag is empty. Specify a word, or use --clear tags.") }
-        if !ids.isEmpty, tag != nil { throw ValidationError("--tag selects sessions, instead of IDs. To replace their tags: --set-tag") }
+        if !ids.isEmpty, tag != nil { throw ValidationError("--tag and IDs can't be used together. To replace tags: --set-tag") }
         try selection.validate()
     }
 }

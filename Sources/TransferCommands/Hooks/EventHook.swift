@@ -42,8 +42,8 @@ actor EventHook {
     /// - Throws: `CancellationError`, or a `CommandFailure` if the revision can't be stored.
     func handle(_ event: QueueEvent, index: Int?, upTo revision: UInt64) async throws {
         let body = Array((JSONValue(event, index: index).text + "\n").utf8)
-        // After the storage folder was restored from a backup, new events repeat the revisions of earlier ones. The time distinguishes
-        // them. `min` and `max` prevent an overflow if the time is damaged.
+        // After the storage folder was restored from a backup, new events have the same revisions as earlier events. The time
+        // distinguishes these events. `min` and `max` prevent an overflow if the time is damaged.
         let id = "\(event.revision)-\(Int64(min(max(event.time.timeIntervalSince1970 * 1_000, 0), 1e15)))"
         var delay = Self.delays.first
         while let problem = await attempt(body, id) {

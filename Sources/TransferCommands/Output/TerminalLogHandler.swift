@@ -22,7 +22,7 @@ struct TerminalLogHandler: LogHandler {
     func log(event: LogEvent) {
         let all = metadata.merging(event.metadata ?? [:]) { $1 }
         if event.level == .error, let session = all["session"]?.description, reportedSessions.contains(session) { return }
-        // A message about a blocked account has no other metadata than these keys. The command prints the account's error itself, with advice.
+        // A message about a blocked account has no metadata other than these keys. The command prints the account's error itself, with advice.
         if reportedSessions.isAll, event.level >= .warning, all["account"] != nil, Set(all.keys).isSubset(of: ["account", "queue"]) {
             return
         }

@@ -29,7 +29,7 @@ actor BarProgress: ProgressDisplay {
     /// event needs the session's name.
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
-    private var scrolled: [String] = []
+    private var undrawnLines: [String] = []
     private var lines = EventLines()
     private var isDirty = false
     private var ticker: Task<Void, Never>?
@@ -91,19 +91,19 @@ actor BarProgress: ProgressDisplay {
 
     private func scroll(_ event: QueueEvent, _ facts: EventFacts = EventFacts()) {
         guard let line = lines.line(of: event.kind, name: event.session.map(name), facts: facts) else { return }
-        scrolled.append(bars.colored(line, width: terminal.size.columns))
+        undrawnLines.append(bars.colored(line, width: terminal.size.columns))
     }
 
     func note(_ line: String) {
-        scrolled.append(bars.colored(line, width: terminal.size.columns))
+        undrawnLines.append(bars.colored(line, width: terminal.size.columns))
         isDirty = true
         startTicking()
     }
 
     func finish(_ summary: RunSummary) async {
         ticker?.cancel()
-        let lines = scrolled + bars.colored(summary, width: terminal.size.columns)
-        scrolled = []
+        let lines = undrawnLines + bars.colored(summary, width: terminal.size.columns)
+        undrawnLines = []
         await terminal.draw(lines, footer: [])
     }
 
@@ -188,8 +188,8 @@ actor BarProgress: ProgressDisplay {
     private func draw() async {
         guard !Task.isCancelled else { return }
         isDirty = false
-        let lines = scrolled
-        scrolled = []
+        let lines = undrawnLines
+        undrawnLines = []
         let (width, height) = terminal.size
         // Lines that have scrolled off the screen can't be redrawn, so the bars must fit on the screen.
         let room = max(0, height - 2)

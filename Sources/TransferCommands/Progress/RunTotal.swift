@@ -72,8 +72,10 @@ package struct RunTotal: Sendable {
 
     /// The remaining time in seconds; nil if it is unknown.
     ///
-    /// - Parameter running: The statistics of the running sessions. The result is at least the remaining time of the slowest session.
-    ///   This time can exceed the time that all remaining bytes take at the sum of the rates.
+    /// The result is the time that all remaining bytes take at the sum of the running sessions' rates, but at least the remaining time of the
+    /// slowest session.
+    ///
+    /// - Parameter running: The statistics of the running sessions.
     package func secondsRemaining(_ running: [SessionStatistics]) -> Double? {
         let rate = running.compactMap(\.rate).reduce(0, +)
         let remaining = bytesTotal - bytesSent

@@ -7,7 +7,7 @@ struct QueueSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Sets the limits of the queue permanently.",
         discussion: """
-            The limits are stored. They apply to the process that runs the queue now, and to all later ones.
+            The limits are stored. They apply to the process that runs the queue now, and to all later processes.
 
             Example: transferq queue set --max-sessions 2 --rate 5M
             Example: transferq queue set --keep-completed 7d

@@ -22,8 +22,8 @@ enum ChildProgram {
     /// - Parameters:
     ///   - program: The path of the program. A name without a slash is searched for in `PATH`.
     ///   - arguments: The arguments after the program's name.
-    ///   - descriptors: The program's descriptors, by number. The program inherits standard streams that are missing here, and no other
-    ///     descriptors.
+    ///   - descriptors: The program's descriptors, by number. The program inherits the standard streams that this dictionary omits,
+    ///     and no other descriptors.
     ///   - variable: A variable, as `NAME=VALUE`, to add to the inherited environment. An existing variable with the same name takes precedence.
     /// - Returns: The process ID. The caller must reap the process.
     /// - Throws: An `Errno` if the program can't be started.

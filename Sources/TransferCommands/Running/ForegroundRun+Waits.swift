@@ -3,8 +3,8 @@ import TransferKit
 import TransferOutput
 
 extension ForegroundRun {
-    /// Shows a line whenever no session runs and the queue waits until a certain time, such as that of the next attempt. Returns when the events
-    /// end.
+    /// Shows a line whenever no session runs and the queue waits until a certain time, such as the time of the next attempt. Returns when the
+    /// events end.
     ///
     /// - Parameter events: The events of the run; nil to return immediately.
     static func showWaits(_ events: QueueEvents?, of queue: TransferQueue, on display: any ProgressDisplay) async {
@@ -28,8 +28,8 @@ extension ForegroundRun {
         }
     }
 
-    /// The first session that is due later, and the number of other waiting sessions; nil if a session runs or can start now, or no session has a
-    /// time at which it is due.
+    /// The waiting session that is due first, and the number of other waiting sessions. Nil if a session is running or can start now, or if no
+    /// waiting session has a due time.
     private static func firstDue(in queue: TransferQueue) async -> (session: SessionStatus, others: Int)? {
         let status = await queue.status()
         guard status.mode == .running, status.running == 0, status.scheduled > 0, await !queue.hasLiveRuns else { return nil }

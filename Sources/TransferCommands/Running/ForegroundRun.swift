@@ -95,7 +95,7 @@ struct ForegroundRun {
 
     /// If a session waits for an unmetered network, waits until NetworkManager has reported whether the network is metered.
     ///
-    /// - Returns: Whether a session waited for this, so that the caller must check the end condition again.
+    /// - Returns: Whether a session waited for this report, so that the caller must check the end condition again.
     private func waitForNetwork(_ routes: RouteWatch) async -> Bool {
         let events = queue.events
         guard let response = await routes.firstResponse else { return false }

@@ -44,11 +44,11 @@ enum RouteTable {
                 fileDescriptor: descriptor, queue: DispatchQueue(label: "transferq.routes"))
             unsafe source.setEventHandler { [weak changes] in
                 var isNew = false
-                let end = receive(descriptor) { message in
+                let result = receive(descriptor) { message in
                     if message.type == newRoute, message.isRoute { isNew = true }
                     return true
                 }
-                changes?.signal(isNew: isNew || end == ENOBUFS)
+                changes?.signal(isNew: isNew || result == ENOBUFS)
             }
             unsafe source.setCancelHandler { close(descriptor) }
             changes.whenEnded { unsafe source.cancel() }
@@ -160,7 +160,7 @@ enum RouteTable {
                 if count < 0, [ENOBUFS, EINTR].contains(errno) { continue }
                 guard count > 0 else { return result }
                 var rest = buffer[..<count]
-                // A message begins at a multiple of four.
+                // Each message begins at an offset that is a multiple of four.
                 while rest.count >= 16 {
                     let start = rest.startIndex
                     let length = (0..<4).reduce(0) { $0 | Int(rest[start + $1]) << ($1 * 8) }

@@ -17,7 +17,7 @@ struct RouteWatch {
     /// Only systems with netlink report changes. If NetworkManager does not respond within ``responseTimeout``, the queue treats the network as
     /// metered until the response.
     static func start(for queue: TransferQueue) async -> RouteWatch {
-        // Subscribes before it reads the routes, so that no change is missed.
+        // Subscribes before reading the routes, so that no change is missed.
         let changes = RouteTable.changes()
         let hasRoute = await BlockingIO.run { RouteTable.hasRoute() } ?? true
         if changes != nil, !hasRoute { queue.noteLackOfRoutes() }

@@ -9,7 +9,8 @@ struct WatchCommand: AsyncParsableCommand {
         commandName: "watch", abstract: "Prints recorded events, then new events.",
         discussion: """
             Ends when the owner releases the queue. If no process owns the queue, ends after the last recorded event. With --follow, waits for \
-            the next owner instead. On a fleet, runs until it is interrupted, with --follow also while the database is unreachable. With --verbose, also prints the steps of each run; --json prints all events.
+            the next owner instead. On a fleet, runs until it is interrupted; with --follow, even while the database is unreachable. \
+            With --verbose, also prints the steps of each run; --json prints all events.
 
             --exec runs a program for each event, with the event as JSON on its standard input. --webhook sends the same JSON with POST, with \
             the headers and the signature of Standard Webhooks. Events arrive in order. An event counts as handled when the program exits with \
@@ -77,8 +78,8 @@ struct WatchCommand: AsyncParsableCommand {
         var tail: (lines: [String], revision: UInt64)?
     }
 
-    /// The maximum number of recorded events that a hook handles before this command reads more from a queue without an owner. The queue is closed
-    /// while the hook handles them, so other commands can use it.
+    /// The maximum number of recorded events to read together from a queue without an owner. The queue is closed while the hook handles these
+    /// events, so other commands can use the queue.
     private static let batchSize = 1_000
 
     func validate() throws {
@@ -106,8 +107,8 @@ struct WatchCommand: AsyncParsableCommand {
         _ = try await common.withQueue { try await $0.status().revision }
         guard let hook = try await hooks.open(in: folder, warn: { [common] in await common.note($0) }) else { return nil }
         if let revision = hook.revision { return (hook, revision) }
-        let isNew = since == nil && tail == nil
-        let revision = try await isNew ? common.withQueue { try await $0.status().revision } : start()
+        let beginsWithNewEvents = since == nil && tail == nil
+        let revision = try await beginsWithNewEvents ? common.withQueue { try await $0.status().revision } : start()
         // After this call, no event is lost, even if this process is killed before it has handled one.
         try await hook.store(revision)
         return (hook, revision)

@@ -70,7 +70,7 @@ struct ListCommand: AsyncParsableCommand {
         let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
         var hasPrinted = false
         var mode: QueueStatus.Mode?
-        var waits = false
+        var hasWaitingSession = false
         var (found, table, quarantined) = try await common.withQueue(isRepeatable: !hasPrinted) { queue in
             mode = try await queue.ownedMode
             var table = Table([
@@ -86,7 +86,7 @@ struct ListCommand: AsyncParsableCommand {
                     tag.map(session.tags.contains) ?? true
                 else { return true }
                 found += 1
-                if session.state == .waiting { waits = true }
+                if session.state == .waiting { hasWaitingSession = true }
                 if common.json {
                     lines += JSONValue(session).text + "\n"
                     if lines.utf8.count > 1 << 16 {
@@ -114,7 +114,7 @@ struct ListCommand: AsyncParsableCommand {
             if let columns = output.columns { table.fit(into: columns, by: Self.narrowing) }
             await output.write(table.text)
             // A script that reads the table needs no advice.
-            if waits, terminal.isTerminal { await common.note(aboutMode: mode) }
+            if hasWaitingSession, terminal.isTerminal { await common.note(aboutMode: mode) }
         } else if quarantined == 0 || isFiltered {
             await common.note(!isFiltered && limit != 0 ? "The queue is empty." : "No session matches.")
         }

@@ -57,7 +57,7 @@ enum SessionDescription {
             "Name:      \(session.name)",
             "State:     \(session.state.rawValue)\(session.phase.map { ", \($0.rawValue)" } ?? "")",
         ]
-        if let why = session.why { lines.append("Waiting:   \(why.advisedDescription)") }
+        if let why = session.why { lines.append("\(session.state == .running ? "Delayed: " : "Waiting: ")  \(why.advisedDescription)") }
         if let host = session.host { lines.append("Member:    \(host)") }
         lines += [
             "Index:     \(session.state == .draft ? "–" : "\(session.index)")",

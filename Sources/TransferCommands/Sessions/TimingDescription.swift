@@ -14,10 +14,10 @@ enum TimingDescription {
         guard let times = session.times, times.total > 0 else {
             return (lines + ["No attempt has ended in this queue, so the time of each phase is unknown."]).joined(separator: "\n") + "\n"
         }
-        let files = running > 0 ? times.total / running : 1
+        let filesInFlight = running > 0 ? times.total / running : 1
         lines.append(
-            files > 1.5
-                ? "The attempts took \(duration(times.total)) in all, because about \(Int(files.rounded())) files were in flight:"
+            filesInFlight > 1.5
+                ? "The attempts took \(duration(times.total)) in all, because about \(Int(filesInFlight.rounded())) files were in flight:"
                 : "The attempts took \(duration(times.total)) in all:")
         let phases = [
             ("connecting", times.secondsConnecting), ("transferring", times.secondsTransferring),

@@ -47,11 +47,14 @@ struct WhyCommand: AsyncParsableCommand {
     }
 
     private static func sentence(_ session: SessionStatus, _ mode: QueueStatus.Mode?) -> String {
-        if let why = session.why { return sentence(why, session.error, mode, isWaiting: session.state == .waiting) }
+        if let why = session.why, session.state != .running {
+            return sentence(why, session.error, mode, isWaiting: session.state == .waiting)
+        }
         return switch session.state {
         case .waiting: "The session is waiting for its turn."
         case .running:
             "The session is running\(session.host.map { " on the member \"\($0)\"" } ?? "")\(session.phase.map { " (\($0.rawValue))" } ?? "")."
+                + (session.why.map { " \($0)" } ?? "")
         case .paused: "The session is paused. To resume it: transferq resume \(SessionDescription.shortID(session.id))"
         case .draft:
             "The session is a draft. To add it to the queue: transferq enqueue \(SessionDescription.shortID(session.id))"

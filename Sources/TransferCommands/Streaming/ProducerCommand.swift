@@ -21,7 +21,8 @@ package final class ProducerCommand: Sendable {
     package let output: FileDescriptor
     private let writing: FileDescriptor
 
-    /// Creates a pipe for the output. Create the object before this process starts any other program, which could inherit the pipe.
+    /// Creates a pipe for the output. Create the object before this process starts any other program, because such a program could inherit the
+    /// pipe.
     ///
     /// - Parameter text: The command for `/bin/sh -c`.
     package init(_ text: String) throws {

@@ -19,7 +19,7 @@ struct StreamCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var common: CommonOptions
-    @OptionGroup(title: "Place in the queue") var placement: PlacementOptions
+    @OptionGroup(title: "Position and start") var placement: PlacementOptions
     @OptionGroup(title: "Upload") var upload: UploadOptions
     @OptionGroup(title: "Transfer") var transfer: TransferOptions
 
@@ -212,7 +212,7 @@ private struct StreamTarget: Sendable {
     /// Waits for the end of the session. Throws the session's error if the session did not complete.
     let waitForEnd: @Sendable () async throws -> SessionStatus
 
-    /// The time to wait for a signal after the end of the input. Ctrl-C may end the program at the other end of the pipe first.
+    /// The time to wait for a signal after the end of the input.
     private static let signalDelay = Duration.milliseconds(200)
 
     /// Sends the whole input. If the input fails, the stream and its item fail.
@@ -240,7 +240,7 @@ private struct StreamTarget: Sendable {
     }
 }
 
-/// The error for incomplete input, which becomes part of the item's error.
+/// The error that fails a stream whose input is incomplete. The item's error contains the message.
 private struct IncompleteInputError: Error, CustomStringConvertible {
     let message: String
 

@@ -4,11 +4,11 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// Reports on the terminal why a stream waits, because its producer waits too.
+/// Reports on the terminal why a stream waits. Otherwise, the user would see only that the producer of the stream waits too.
 struct StreamObserver: Sendable {
     private static let interval = Duration.seconds(1)
     /// The minimum free space, in bytes, that the storage folder needs for the next bytes of a stream.
-    private static let leastSpace: Int64 = 1 << 20
+    private static let minimumFreeSpace: Int64 = 1 << 20
 
     let queue: any ControllableQueue
     let session: SessionID
@@ -47,7 +47,7 @@ struct StreamObserver: Sendable {
     private var isDiskFull: Bool {
         get async {
             let free = await BlockingIO.run { [folder] in DiskSpace.free(at: folder) }
-            return free.map { $0 < Self.leastSpace } ?? false
+            return free.map { $0 < Self.minimumFreeSpace } ?? false
         }
     }
 }

@@ -24,7 +24,7 @@ package struct WebOptions: ParsableArguments {
         if (certificate == nil) != (key == nil) { throw ValidationError("--certificate and --key must be used together.") }
     }
 
-    /// The absolute paths of the certificate chain and its key.
+    /// The absolute paths of the certificate chain and its key; nil if neither is given.
     package var certificateAndKey: (certificate: FilePath, key: FilePath)? {
         guard let certificate, let key else { return nil }
         return (certificate.path.absolute, key.path.absolute)

@@ -9,12 +9,12 @@ extension RemoteTransferQueue {
 
     /// The stored events after a revision, followed by new events, like `TransferQueue.events(since:)`.
     ///
-    /// A restarted app passes the last revision that it received, and gets the later events from the queue's change log.
+    /// A restarted app passes the revision of the last event that it received, and gets the later events from the queue's change log.
     ///
     /// - Parameter revision: The revision of the last known event; 0 for all events in the change log.
     public func events(since revision: UInt64) -> RemoteQueueEvents { RemoteQueueEvents(queue: self, since: revision) }
 
-    /// The same events as ``events(since:)``.
+    /// Returns the events of ``events(since:)`` as an `AsyncThrowingStream`.
     public func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error> {
         AsyncThrowingStream(events(since: revision))
     }
@@ -55,7 +55,7 @@ extension RemoteTransferQueue {
             do {
                 last = try await status()
             } catch let removal as QueueError where removal.code == .noSuchSession {
-                // The queue's retention can remove a session as soon as the session completes. The events then report the end.
+                // The queue's retention can remove a session as soon as the session completes. Then only the event contains the result.
                 switch event.kind {
                 case .completed: last.state = .completed
                 case .failed(_, let error): throw error
@@ -89,7 +89,7 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
             last = events.since
         }
 
-        /// The next event; nil at the end.
+        /// Returns the next event; nil after the owner has shut down the queue.
         ///
         /// - Throws: ``/TransferKit/QueueError`` with the code `ownerUnreachable` if there is no owner, or if the owner exited without shutting down
         ///   the queue; `ownerSilent` if the owner does not respond in time; or a code of the owner, for example `tooManySubscribers`.
@@ -109,12 +109,12 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
             return nil
         }
 
-        /// The next event; nil at the end. Throws the same errors as ``next()``.
+        /// Like ``next()``.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> QueueEvent? {
             try await next()
         }
 
-        /// Subscribes, unless already subscribed. After this call, the owner keeps new events for the iterator. Throws the same errors as
+        /// Subscribes, unless already subscribed. After this call, the owner buffers new events for the iterator. Throws the same errors as
         /// ``next()``.
         mutating func begin() async throws {
             while connection == nil, !hasEnded {

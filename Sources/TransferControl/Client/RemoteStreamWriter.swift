@@ -17,9 +17,9 @@ extension RemoteTransferQueue {
     /// ```
     ///
     /// - Parameters:
-    ///   - destination: The remote name.
-    ///   - request: The session, without items.
-    ///   - length: The length in bytes; nil if it is unknown. The item fails if the stream has another length.
+    ///   - destination: The remote name of the stream.
+    ///   - request: The session to add, without items.
+    ///   - length: The length of the stream in bytes; nil if unknown. The item fails if the stream has another length.
     ///   - index: The queue index of the session; nil for the end.
     ///   - held: Whether the session waits until it is released.
     /// - Throws: ``/TransferKit/QueueError``, like `TransferQueue.enqueue(_:at:held:)`, or with a code such as `ownerUnreachable`, `ownerLost` or
@@ -52,7 +52,7 @@ extension RemoteTransferQueue {
 ///
 /// Use a writer from one task at a time. If the writer is released without ``finish()``, the item fails.
 public final class RemoteStreamWriter: Sendable {
-    /// The session of the stream.
+    /// The ID of the stream's session.
     public let session: SessionID
     /// Whether a session with the request's deduplication key already existed. The existing session has its own content, so writes throw.
     public let isDuplicate: Bool
@@ -64,7 +64,7 @@ public final class RemoteStreamWriter: Sendable {
         self.session = session
         self.isDuplicate = isDuplicate
         self.connection = connection
-        // The producer may be slow. Heartbeats show the queue's owner that this process still runs.
+        // The producer may be slow. Heartbeats show the queue's owner that this process is still running.
         connection.sendHeartbeats(while: { [isOpen] in isOpen.withLock { $0 } }, orElse: {})
     }
 
@@ -73,11 +73,12 @@ public final class RemoteStreamWriter: Sendable {
         connection.interrupt()
     }
 
-    /// Appends bytes. Waits until the queue accepts them, which can take until the session runs or is resumed.
+    /// Appends bytes to the stream, and returns when the queue has accepted the bytes. While the session does not run, this can take until
+    /// the session starts or resumes.
     ///
     /// - Parameter bytes: The bytes.
     /// - Throws: ``/TransferKit/QueueError`` if the stream has ended, for example because the session failed or was cancelled, or if the
-    ///   queue's owner exited or does not respond; `CancellationError` if the task is cancelled, which also ends the stream.
+    ///   queue's owner exited or does not respond; `CancellationError` if the task is cancelled. Each error also ends the stream.
     public func write(_ bytes: some DataProtocol) async throws {
         var rest = (bytes as? Data ?? Data(bytes))[...]
         while !rest.isEmpty {

@@ -64,8 +64,8 @@ public struct RemoteTransferQueue: ControllableQueue {
         try checkSecrets(of: account)
         return try await call(.replace(previous, with: account))
     }
-    /// Rejects secrets in this process's memory, because the owner can't read them. Accepts references to secrets in the owner's memory,
-    /// which have no value in this process.
+    /// Rejects secrets in this process's memory, because the owner can't read them. Accepts references without a secret, because they can
+    /// refer to secrets in the owner's memory.
     private func checkSecrets(of account: Account) throws {
         for reference in account.endpoints.flatMap(\.credentials) {
             guard case .memory(let memory) = reference.source, memory.secret != nil else { continue }
@@ -145,7 +145,7 @@ public struct RemoteTransferQueue: ControllableQueue {
         // Like the queue, ignore negative indices.
         var start = max(0, range.lowerBound)
         while start < range.upperBound {
-            // The sum of two large numbers would overflow.
+            // `start + pageSize` could overflow.
             let end = range.upperBound - start > pageSize ? start + pageSize : range.upperBound
             let page = try await sessions(.sessions(from: start, to: end))
             found += page

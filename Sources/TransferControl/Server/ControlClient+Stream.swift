@@ -45,8 +45,8 @@ extension ControlClient {
     /// The maximum time that a client stays connected after the session of its completed stream has ended.
     private static let endDelay = Duration.seconds(10)
 
-    /// Waits until the client disconnects. A client that waits for the end of its session stays connected. The queue's owner can therefore
-    /// wait for such clients before it exits; see ``ControlServer/hasStreams``.
+    /// Waits until the client disconnects. A client can stay connected to wait for the end of its session. Until the client disconnects,
+    /// ``ControlServer/hasStreams`` is true, so that the queue's owner can wait for the client before the owner exits.
     private func waitForClient(of id: SessionID) async {
         let timer = Task { [queue, connection] in
             _ = try? await queue.session(id).value

@@ -67,7 +67,11 @@ struct ControlClient: Sendable {
             // A waiting request might never end. Until it ends, the disconnected client counts towards the client limit.
             if request.isWait { work.cancel() }
         }
-        await work.value
+        await withTaskCancellationHandler {
+            await work.value
+        } onCancel: {
+            work.cancel()
+        }
         isDone.withLock { $0 = true }
     }
 
@@ -154,8 +158,7 @@ struct ControlClient: Sendable {
         try await send(list, inPartsOf: part) { Array($0) }
     }
 
-    /// Sends a list in parts, each small enough for one message. If the initial number of values is too large for a message, tries smaller
-    /// numbers.
+    /// Sends a list in parts of at most `part` values. If a part is too large for one message, tries parts with fewer values.
     private func send<Element: Sendable>(
         _ list: [Element], inPartsOf part: Int, _ value: (ArraySlice<Element>) -> some Codable & Sendable
     ) async throws {
@@ -190,7 +193,7 @@ struct ControlClient: Sendable {
         do {
             return try ControlConnection.encoded(EventMessage(event: event))
         } catch {
-            // The event lists too many sessions for one message. Send a gap instead, so that the client reads the current state.
+            // The event lists too many sessions for one message. Send the event `gap` instead, so that the client reads the current state.
             let gap = QueueEvent(revision: event.revision, time: event.time, kind: .gap(from: event.revision, to: event.revision))
             return try ControlConnection.encoded(EventMessage(event: gap))
         }

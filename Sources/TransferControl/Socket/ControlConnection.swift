@@ -6,12 +6,13 @@ import TransferKit
 /// One end of a connection between a client and the owner of a queue.
 ///
 /// A message consists of a length in four big-endian bytes, followed by content of that length: JSON, or the bytes of a ``StreamFrame``. An empty
-/// message is a heartbeat, sent while a request or a stream is in progress. The methods block on a dispatch queue of the connection.
+/// message is a heartbeat, sent while a request or a stream is in progress. The methods block, so each connection runs its methods on its own
+/// dispatch queue.
 actor ControlConnection {
     /// The size of the largest permitted message, in bytes. Large requests and lists are split into several messages. A single value, such as a
     /// session's context, can't be split; if it exceeds the limit, the request fails.
     static let messageLimit = 8 << 20
-    /// The interval of heartbeats.
+    /// The interval between heartbeats, in seconds.
     private static let heartbeatSeconds = 2
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
@@ -75,7 +76,7 @@ actor ControlConnection {
 
     /// Sends heartbeats at regular intervals, as long as `isNeeded` returns true.
     ///
-    /// Heartbeats are sent on the connection's dispatch queue, because the request can occupy all threads of the cooperative pool. On a machine with
+    /// Heartbeats are sent on the connection's dispatch queue, because a request can occupy all threads of the cooperative pool. On a machine with
     /// a single core, the pool has only one thread.
     ///
     /// - Parameter lost: Called on the dispatch queue when a heartbeat can't be sent.
@@ -128,7 +129,7 @@ actor ControlConnection {
         }
     }
 
-    /// Waits for bytes, and returns the first `count` bytes in the buffer.
+    /// Returns the next `count` bytes. Receives bytes until the buffer contains enough, and leaves the returned bytes in the buffer.
     private func buffered(_ count: Int) throws(QueueError) -> ArraySlice<UInt8> {
         if consumed > 0, buffer.count - consumed < count {
             buffer.removeFirst(consumed)

@@ -55,7 +55,7 @@ final class ControlSocket: Sendable {
         }
     }
 
-    /// Whether the other end has closed the connection and no received bytes remain.
+    /// Whether the other end has closed the connection and no received bytes remain unread.
     var isAbandoned: Bool {
         descriptor.withLock { descriptor in
             guard let descriptor else { return true }

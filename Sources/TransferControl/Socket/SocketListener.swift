@@ -17,7 +17,7 @@ final class SocketListener: Sendable {
     private nonisolated(unsafe) let source: any DispatchSourceRead  // Thread-safe: dispatch_source_create(3).
     private let isClosed = Locked(false)
     /// The identity of the socket file. The listener removes the file only if its identity is still the same, so it never removes another
-    /// socket of the same name.
+    /// socket with the same name.
     private let file: SocketFileIdentity
 
     private struct SocketFileIdentity: Hashable, Sendable {
@@ -32,7 +32,7 @@ final class SocketListener: Sendable {
         }
     }
 
-    /// Creates the socket. Replaces the socket file if an earlier owner left it behind.
+    /// Creates the socket. Replaces a socket file that an earlier owner left behind.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     init(at address: UnixSocketAddress) throws {
@@ -89,13 +89,14 @@ final class SocketListener: Sendable {
         }
     }
 
-    /// The pause after a connection could not be accepted.
+    /// The pause after a failure to accept a connection.
     private static let pause = DispatchTimeInterval.milliseconds(500)
 
     /// Starts to accept connections.
     ///
     /// - Parameters:
-    ///   - fail: Called when a connection can't be accepted, for example because this process has too many open files. The client then waits.
+    ///   - fail: Called when a connection can't be accepted, for example because this process has too many open files. The client
+    ///     then keeps waiting.
     ///   - accept: Called with each connection, one call at a time. Must not block.
     func start(fail: @escaping @Sendable (Errno) -> Void, _ accept: @escaping @Sendable (ControlSocket) -> Void) {
         let descriptor = descriptor

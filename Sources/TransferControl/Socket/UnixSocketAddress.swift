@@ -10,8 +10,8 @@ import TransferKit
 
 /// The address of the control socket in a storage folder.
 ///
-/// An address has space for 108 bytes on Linux, and 104 bytes on other systems (unix(7)): the path and a NUL byte. If the path is longer, the
-/// address on Linux refers to an open descriptor of the folder instead (proc(5)).
+/// The path and its NUL byte must fit into 108 bytes on Linux, and into 104 bytes on other systems (unix(7)). If the path is longer, the address
+/// on Linux refers to an open descriptor of the folder instead (proc(5)).
 struct UnixSocketAddress {
     static let name = "control.sock"
 

@@ -126,7 +126,7 @@ struct ControlResponse<Value: Codable & Sendable>: Codable, Sendable {
 /// The value in the response to a request that has no result.
 struct EmptyResult: Codable, Sendable {}
 
-/// An event sent after the response to a request for events.
+/// A message with an event. The owner sends these messages after the response to ``ControlRequest/events(since:)``.
 struct EventMessage: Codable, Sendable {
     /// Nil after the last event, when the queue was shut down.
     var event: QueueEvent?

@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// One field or file of a new form, for a message. The form's ``ItemRecord`` contains the concatenated data of all files in memory.
+/// One field or file of a new form, as a message contains it. The form's ``ItemRecord`` contains the concatenated data of all files in memory.
 struct FormPartRecord: Codable, Sendable {
     private var field: String
     /// The value of a text field.
@@ -35,7 +35,8 @@ struct FormPartRecord: Codable, Sendable {
     /// - Parameters:
     ///   - data: The concatenated data of all files in memory.
     ///   - base: The folder to which relative paths refer.
-    /// - Throws: ``QueueError`` with the code `invalidMessage` if a record is incomplete, or the data has another length.
+    /// - Throws: ``QueueError`` with the code `invalidMessage` if a record is incomplete, or if the total length of the
+    ///   records is not the length of `data`.
     static func parts(_ records: [FormPartRecord], with data: Data, in base: FilePath) throws(QueueError) -> [FormPart] {
         var rest = data
         var parts: [FormPart] = []

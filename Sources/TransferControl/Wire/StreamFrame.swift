@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// A client's message about its stream. The first byte of the message is the kind of frame; the content follows.
+/// A message from a client that sends a stream. The first byte is the kind of frame; the content follows.
 enum StreamFrame: Sendable {
     /// The next bytes.
     case bytes(Data)
