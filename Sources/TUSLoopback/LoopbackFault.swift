@@ -18,8 +18,8 @@ public enum LoopbackFault: Hashable, Sendable {
     /// bytes.
     case cutDownload(afterBytes: Int64)
 
-    /// Responds with the given status, from 200 to 599, and headers, without handling the request, and ignores the body. A nil `method`
-    /// matches any method.
+    /// Responds with the given status (200 to 599) and headers, and does nothing else with the request or its body. A nil `method` matches
+    /// any method.
     case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
 }
 

@@ -16,7 +16,8 @@ import TransferCore
 ///
 /// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its properties, such as the
 /// length and the decoded metadata. The server keeps received bytes, even after a broken connection or a restart of the server. The
-/// exception is a request with a checksum: the server removes its bytes, unless the whole body arrives and matches the checksum.
+/// exception is a request with a checksum: the server removes the request's bytes, unless the whole body arrives and matches
+/// the checksum.
 ///
 /// A HEAD, PATCH or DELETE for an upload ends a request that is still writing to the upload. A client that lost its connection therefore
 /// need not wait until the server notices the loss.

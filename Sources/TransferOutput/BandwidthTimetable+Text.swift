@@ -9,8 +9,8 @@ package struct TimetableError: Error {
 extension BandwidthTimetable {
     private static let dayNames = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
-    /// Parses rules such as `mon-fri 08:00-18:00 2M; * off`: the days, the time of day, and the rate in bytes per second. Without a time, a rule applies
-    /// to whole days.
+    /// Parses rules such as `mon-fri 08:00-18:00 2M; * off`: the days, the time of day, and the rate in bytes per second. Without a time, a
+    /// rule applies to whole days.
     package init(parsing text: String) throws(TimetableError) {
         self.init([])
         for rule in text.split(separator: ";") {
@@ -66,7 +66,7 @@ extension BandwidthTimetable {
         return hour * 60 + minute
     }
 
-    /// The rules as text, which ``init(parsing:)`` reads.
+    /// The rules as text that ``init(parsing:)`` can parse.
     package var text: String {
         rules.map { rule in
             let times = rule.start == 0 && rule.end == 1_440 ? nil : "\(Self.text(minute: rule.start))-\(Self.text(minute: rule.end))"

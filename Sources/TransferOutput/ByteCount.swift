@@ -8,8 +8,8 @@ package struct ByteCount: Sendable {
         "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
     ]
 
-    /// Parses a size or a rate, and rounds a fraction of a byte down. Nil if the text is invalid, or a positive number is less than one
-    /// byte.
+    /// Parses a size or a rate, and rounds a fraction of a byte down. Nil if the text is invalid, or if the size or rate is more than 0 but
+    /// less than one byte.
     package init?(_ text: String) {
         let quantity = text.hasSuffix("/s") ? text.dropLast(2) : text[...]
         let digits = quantity.prefix { $0.isASCIIDigit || $0 == "." }

@@ -78,7 +78,7 @@ extension JSONValue {
         .array(ids.map { .string($0.description) })
     }
 
-    /// The statistics that sessions and the queue have in common.
+    /// The JSON object of the statistics that sessions and the queue have in common.
     init(_ statistics: SessionStatistics) {
         self = [
             "files": JSONValue(statistics.files),
@@ -95,7 +95,7 @@ extension JSONValue {
 }
 
 extension SessionStatistics {
-    /// The statistics of the queue that a session also has.
+    /// Creates a session's statistics from the queue's statistics.
     init(_ queue: QueueStatistics) {
         self.init(
             files: queue.files, filesDone: queue.filesDone, filesFailed: queue.filesFailed, bytesTotal: queue.bytesTotal,

@@ -1,7 +1,7 @@
 package import TransferKit
 
 extension JSONValue {
-    /// The output of `queue status`. In the output, `rate` is the current rate, and `rateLimit` is its limit, in bytes per second.
+    /// The output of `queue status`. In the output, `rate` is the current rate, and `rateLimit` is its limit; both are in bytes per second.
     ///
     /// - Parameter remaining: The number of sessions that run now or will start automatically.
     package init(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) {

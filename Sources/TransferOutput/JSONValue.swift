@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A JSON value (RFC 8259) whose members keep their order.
+/// A JSON value (RFC 8259). An object keeps the order of its members; a decoded object has its members sorted by name.
 package indirect enum JSONValue: Sendable {
     case null
     case bool(Bool)

@@ -12,7 +12,7 @@ public struct WebServerOptions: Sendable {
     public var isReadOnly = false
     /// The TLS certificate and key as PEM files; nil for HTTP without TLS, which is possible only on a loopback address.
     public var certificate: Certificate?
-    /// The path of the program `transferq`, which the server runs to check accounts and the storage folder. Nil if clients can't request checks. The
+    /// The path of the program `transferq`, which the server runs to check accounts and the storage folder. Nil to reject requests for checks. The
     /// program reads credentials from the environment of the server.
     public var program: FilePath?
     package var limits = WebLimits()
@@ -63,7 +63,7 @@ package struct WebLimits: Sendable {
     package var eventClients = 64
     /// The maximum number of connections.
     package var connections = 256
-    /// The time within which the headers of the first request of a connection must arrive, in seconds.
+    /// The time within which the headers of a connection's first request must arrive, in seconds.
     package var headTime: Int64 = 10
     /// The time within which the body of a request must arrive, in seconds.
     package var bodyTime: Int64 = 30
@@ -71,7 +71,7 @@ package struct WebLimits: Sendable {
     package var idleTime: Int64 = 75
     /// The time for which a client can leave a response unread, in milliseconds.
     package var writeTime: Int64 = 30_000
-    /// The interval between comments in an event stream. The comments show that the server still runs.
+    /// The interval between comments in an event stream. The comments show that the server is still running.
     package var heartbeat = Duration.seconds(15)
     /// The minimum number of recent events that the server keeps for clients that reconnect. The server keeps up to twice as many.
     package var recentEvents = 4_096

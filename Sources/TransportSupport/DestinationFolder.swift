@@ -89,7 +89,7 @@ final class DestinationFolder: Sendable {
                 let status = try status(of: found)
                 if try existingFinalName(status) != nil { return (found, true) }
                 try removePlaceholder(of: status)
-                try requireMayReplace(try self.status(of: name))
+                try requireReplaceable(try self.status(of: name))
                 if confirmed > 0 {
                     guard try !hasOtherName(status) else {
                         try unlink(partName)
@@ -107,7 +107,7 @@ final class DestinationFolder: Sendable {
         } else if let renamed = try openRenamedFile() {
             return (renamed, true)
         }
-        try requireMayReplace(try status(of: name))
+        try requireReplaceable(try status(of: name))
         guard confirmed == 0 else { throw resumeLost() }
         try unlink(partName)
         try removeNote()
@@ -144,7 +144,7 @@ final class DestinationFolder: Sendable {
         }
     }
 
-    private func requireMayReplace(_ final: Status?) throws(TransferError) {
+    private func requireReplaceable(_ final: Status?) throws(TransferError) {
         guard let final else { return }
         if destination.overwrite == .never { throw .fileExists(destination.path) }
         if destination.overwrite == .skip || destination.overwrite == .rename { return }

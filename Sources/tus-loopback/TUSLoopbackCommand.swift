@@ -10,9 +10,9 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
         commandName: "tus-loopback",
         abstract: "A server for resumable uploads on 127.0.0.1, for experiments and tests: tus 1.0.0, or the IETF protocol.",
         discussion: """
-            Each upload consists of two files in the folder: <id>.bin with its bytes, and <id>.json with its metadata and whether it is \
-            complete. GET downloads complete uploads and ranges of them. /statistics returns all requests as JSON. The server does not \
-            authenticate clients: every program on this machine can use it. Stop it with Ctrl-C.
+            Each upload consists of two files in the folder: <id>.bin with its bytes, and <id>.json with its properties. GET downloads a \
+            complete upload or a range of its bytes. /statistics returns all requests as JSON. The server does not authenticate clients: \
+            every program on this machine can use the server. Press Ctrl-C to stop the server.
             """)
 
     @Option(help: "The folder for uploads, created if it is missing.")
@@ -48,7 +48,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     @Option(help: "IETF: the minimum number of content bytes in a request, except the last (default: no limit).")
     var minAppendSize: Int64?
 
-    @Option(help: "IETF: send an interim response (104) with the offset after each of this number of bytes (default: never).")
+    @Option(help: "IETF: send an interim response (104) with the offset whenever this number of bytes has arrived (default: never).")
     var progressInterval: Int64?
 
     @Flag(help: "IETF: send no interim responses (104), as behind a proxy that drops them.")

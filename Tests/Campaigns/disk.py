@@ -1,4 +1,4 @@
-"""Keeps the storage folder or the downloads on a small tmpfs. Fills it, so that writes fail at many points, and then frees space."""
+"""Keeps the storage folder or the downloads on a small tmpfs. Fills the tmpfs, so that writes fail at many points, and then frees space."""
 
 import ctypes
 import os
@@ -23,7 +23,7 @@ def campaign(seed, rounds, seconds, program):
     """
     is_short = not rounds and seconds < 300
     if os.getuid() != 0 or libc.unshare(0x20000) != 0:  # CLONE_NEWNS
-        return [], "disk: NOT RUN, because this user can't mount a file system; run it as root"
+        return [], "disk: NOT RUN, because this user can't mount a file system; run the campaign as root"
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     studio = Studio("disk", seed, program)
     disk = Disk(studio.folder / "disk", 96 << 20)

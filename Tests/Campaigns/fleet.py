@@ -69,7 +69,7 @@ def campaign(seed, rounds, seconds, program):
 
 
 class Database:
-    """A PostgreSQL server, which runs as an unprivileged user, because it refuses to run as root. It ends with this process.
+    """A PostgreSQL server. Runs as an unprivileged user, because PostgreSQL refuses to run as root. Ends with this process.
 
     primary: The server whose changes this standby server receives; None for a primary server.
     """
@@ -181,7 +181,7 @@ class FleetQueue(Queue):
 
 
 class ServersView:
-    """Counts the sessions whose files grow at the same time, as the servers see them."""
+    """Counts the sessions whose files grow on the servers at the same time."""
 
     interval = 0.1
 
@@ -231,7 +231,7 @@ class ServersView:
 
 
 class Fleet:
-    """A database with a standby server, its members, and sessions for all faults."""
+    """One fleet: a database server with a standby server, the members, and enough sessions for all faults."""
 
     def __init__(self, studio, number, draw):
         self.studio, self.draw = studio, draw
@@ -313,7 +313,7 @@ class Fleet:
         member.start()
 
     def cut(self, member):
-        # The relays keep their ports, which other connections could take otherwise.
+        # The relays keep their ports. Otherwise, other connections could take these ports.
         for relay in member.relays:
             relay.accept_and_close()
         time.sleep(self.draw.choice([0.1, 2, 8, 20]))
@@ -361,8 +361,9 @@ class Fleet:
         first = list(dict.fromkeys(row[0].lower() for row in taken))
         order = [row[0] for row in self.database.query("SELECT id FROM session ORDER BY position, id")]
         if first != order:
-            place = next((index for index, pair in enumerate(zip(first, order)) if pair[0] != pair[1]), min(len(first), len(order)))
-            self.studio.anomaly(f"{len(first)} of {len(order)} sessions were taken, and the order differs at {place}: {first[place:place + 3]}")
+            position = next((index for index, pair in enumerate(zip(first, order)) if pair[0] != pair[1]), min(len(first), len(order)))
+            self.studio.anomaly(
+                f"{len(first)} of {len(order)} sessions were taken, and the order differs at {position}: {first[position:position + 3]}")
 
     def complete(self):
         """Waits until all sessions are completed, and checks all files."""

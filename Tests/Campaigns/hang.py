@@ -12,7 +12,7 @@ from studio import Queue, Studio, digest, write_file
 
 python = "/usr/bin/python3"  # This interpreter has the Python packages of Debian.
 
-# In each round, the next call of this list hangs. `getattr` is the call for stat(2). In the round `all`, the share does not receive any call.
+# In each round, the next call of this list hangs. `getattr` is the call for stat(2). In the round `all`, every call hangs.
 calls = ["all", "getattr", "open", "read", "readdir"]
 
 
@@ -27,7 +27,7 @@ def campaign(seed, rounds, seconds, program):
     if subprocess.run([python, "-c", "import fusepy"], capture_output=True).returncode != 0:
         return [], "hang: NOT RUN, because Debian's package python3-fusepy is missing"
     if os.getuid() != 0 or not os.path.exists("/dev/fuse"):
-        return [], "hang: NOT RUN, because this user can't mount a file system; run it as root"
+        return [], "hang: NOT RUN, because this user can't mount a file system; run the campaign as root"
     studio = Studio("hang", seed, program, only=["loop", "sftp"])
     exits = []
     try:
@@ -59,25 +59,25 @@ def one_round(studio, number, call, draw):
         share.hang(call)
         run = queue.start("run", "--progress", "none", "--max-sessions", "2")
         wait_until(lambda: state(queue, other) == "completed", 60) or studio.anomaly(
-            f"{other} did not complete beside a share that hangs in {call}: {state(queue, other)}")
+            f"{other} did not complete while the share hung in {call}: {state(queue, other)}")
         if state(queue, hung) == "completed":
             studio.anomaly(f"{hung} completed although its share hangs in {call}")
         begin = time.monotonic()
         run.send_signal(signal.SIGTERM)
-        wait_until(lambda: has_exited(run.pid), 60) or studio.anomaly(f"run did not exit beside a share that hangs in {call}")
+        wait_until(lambda: has_exited(run.pid), 60) or studio.anomaly(f"run did not exit while the share hung in {call}")
         took = time.monotonic() - begin
-        share.answer()
+        share.respond()
         queue.finish(run, ["run"], timeout=60)
         queue.succeed("run", "--progress", "none")
         if state(queue, hung) != "completed":
-            studio.anomaly(f"{hung} is {state(queue, hung)} after the share answered")
+            studio.anomaly(f"{hung} is {state(queue, hung)} after the share responded again")
         if account == "loop":
             return took
         received = studio.servers["sftp"].folder / "files" / f"hung-{number}"
         for name in [str(each) for each in range(3)]:
             found = next((each for each in received.rglob(name) if each.is_file()), None)
             if not found or digest(found) != digest(share.files / "takes" / name):
-                studio.anomaly(f"the server has other content than the share in {name}")
+                studio.anomaly(f"the content of {name} on the server differs from the share's")
         return took
     finally:
         share.close()
@@ -88,7 +88,7 @@ def state(queue, session):
 
 
 def has_exited(pid):
-    """Whether a process has exited. The kernel may still wait for a thread in a call that the share received and did not answer."""
+    """Whether a process has exited. The kernel may still wait for a thread whose call the share received, but did not complete."""
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
 
 
@@ -104,7 +104,7 @@ def wait_until(condition, seconds):
 class Share:
     """A mounted view of a folder.
 
-    A call hangs while the file "hangs" contains its name. All calls hang while the process that serves the view is stopped.
+    A call hangs while the file "hangs" contains the name of the call. All calls hang while the process that serves the view is stopped.
     """
 
     def __init__(self, folder):
@@ -121,12 +121,12 @@ class Share:
         else:
             self.switch.write_text(call)
 
-    def answer(self):
+    def respond(self):
         self.process.send_signal(signal.SIGCONT)
         self.switch.unlink(missing_ok=True)
 
     def close(self):
-        self.answer()
+        self.respond()
         subprocess.run(["umount", "--lazy", self.mount], check=False)
         self.process.terminate()
         self.process.wait()

@@ -109,7 +109,7 @@ class OneQueue:
     # Commands during a run
 
     def start_commands(self):
-        """Starts up to three commands. The process that owns the queue performs them. If no process owns the queue, each command opens it itself."""
+        """Starts up to three commands. The process that owns the queue performs them. If no process owns the queue, each command opens the queue."""
         for _ in range(self.draw.randint(1, 3)):
             name = self.draw.choice([
                 "now", "next", "move", "stop", "pause", "hold", "resume", "release", "list", "why", "set", "add", "cancel", "remove"])

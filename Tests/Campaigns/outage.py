@@ -18,7 +18,7 @@ def campaign(seed, rounds, seconds, program):
     Returns the anomalies and a line of statistics.
     """
     studio = Studio("outage", seed, program, only=["loop", "sftp", "put"])
-    waits, aways, forwarded = [], [], 0
+    waits, durations, forwarded = [], [], 0
     try:
         for number in range(1, (rounds or 1) + 1):
             draw = random.Random(f"{seed}-{number}")
@@ -45,13 +45,13 @@ def campaign(seed, rounds, seconds, program):
             for server in studio.servers.values():
                 server.stop(is_forwarded)
                 server.relay.rate = None
-            away = draw.uniform(2, 60) if rounds else min(60, seconds / 20)
-            aways.append(away)
-            time.sleep(away)
+            duration = draw.uniform(2, 60) if rounds else min(60, seconds / 20)
+            durations.append(duration)
+            time.sleep(duration)
             for server in studio.servers.values():
                 server.restart()
             back = time.monotonic()
-            status, _, diagnostics = queue.finish(run, ["run"], timeout=120 + away)
+            status, _, diagnostics = queue.finish(run, ["run"], timeout=120 + duration)
             waits.append(time.monotonic() - back)
             if status != 0:
                 studio.anomaly(f"run exited with {status}: {diagnostics[-1000:]}")
@@ -60,5 +60,5 @@ def campaign(seed, rounds, seconds, program):
     finally:
         studio.close()
     return studio.anomalies, (
-        f"outage: {len(waits)} outages of {', '.join(f'{away:.0f}' for away in aways)} s ({forwarded} of them with forwarders), with 8 sessions, which"
-        f" completed {', '.join(f'{wait:.1f}' for wait in waits)} s after the restart")
+        f"outage: {len(waits)} outages of {', '.join(f'{each:.0f}' for each in durations)} s ({forwarded} of them with forwarders), with 8 sessions,"
+        f" which completed {', '.join(f'{wait:.1f}' for wait in waits)} s after the restart")

@@ -95,7 +95,7 @@ static void record(int fd) {
     if (rename(path, final) != 0) give_up(final);
 }
 
-/// Records the file or folder, if it is a root or below one, and then syncs it. Kills the program if this was the last permitted sync.
+/// Syncs a file or folder. If it is a root or below a root, first records it, and kills the program after the number of syncs in POWERLOSS_STOP.
 static int record_and_sync(int fd, int (*sync_call)(int)) {
     if (!is_below_root(fd)) return sync_call(fd);
     pthread_mutex_lock(&lock);

@@ -20,8 +20,8 @@ class Session:
         self.id = None
         self.parallel = work.draw.choice([None, None, 4])
         self.bytes = 0
-        # The expected final state: "completed"; "removed" or "cancelled" after such a command; "any" if the outcome of a command is
-        # unknown.
+        # The expected final state: "completed"; "removed" after `remove`; "cancelled" after `cancel`; "any" if the outcome of a command
+        # is unknown.
         self.ends_as = "completed"
 
     def file(self, name, size):
@@ -81,7 +81,7 @@ class Work:
         self.scale, self.small = scale, small
 
     def large(self, low, high):
-        """Returns a random size in bytes, between `low` and `high` MiB before it is multiplied by `scale`."""
+        """Returns a random size in bytes: between `low` and `high` MiB, multiplied by `scale`."""
         return int(self.draw.uniform(low, high) * self.scale * (1 << 20))
 
     def count(self, number):
@@ -205,8 +205,8 @@ class Work:
                 complete.setdefault(key, []).append(size)
             elif offset:
                 partial.append((ids[key[:36]], key, offset, size))
-        # Files that were sent in segments may also exist twice: TransferKit repeats the request that concatenates the segments if it gets
-        # no response.
+        # Files that were sent in segments may also exist twice: TransferKit repeats the request that concatenates the segments if no
+        # response arrives.
         duplicates = [sizes[0] for key, sizes in complete.items() if len(sizes) > 1 and not ids[key[:36]].parallel]
         if sum(len(sizes) - 1 for sizes in complete.values()) > maximum_duplicates * kills or any(size > 1 << 20 for size in duplicates):
             self.studio.anomaly(f"{account} has duplicate files of these sizes after {kills} kills: {duplicates}")
@@ -238,7 +238,7 @@ class Work:
         return failed
 
     def clean(self):
-        """Removes the files of a round without anomalies."""
+        """Removes the files of the queue and its uploads on the servers, unless an anomaly was reported."""
         if self.studio.anomalies:
             return
         shutil.rmtree(self.queue.folder, ignore_errors=True)

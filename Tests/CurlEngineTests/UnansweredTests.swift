@@ -39,7 +39,7 @@ import TransportSupport
         arguments: [
             [[.raw("HTTP/1.1 100 Continue\r\n\r\n"), .close]], [[.raw("HTTP/1.1 200 OK\r\n"), .reset]],
             [[.raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1234"), .close]],
-        ] as [[[ServerStep]]]) func answeredConnectionIsNotUnanswered(answers: [[ServerStep]]) async throws
+        ] as [[[ServerStep]]]) func connectionWithResponseIsNotUnanswered(answers: [[ServerStep]]) async throws
     {
         let server = try ScriptedServer(answers: answers)
         defer { server.stop() }

@@ -4,7 +4,7 @@ import Testing
 /// All code in the articles comes from `Articles/` or from the sample of a transport, so it compiles.
 @Suite struct ArticleTests {
     @Test(arguments: Catalog.articles) func codeCompiles(article: String) throws {
-        // Tests/check-samples verifies the code blocks with the lines of a package manifest.
+        // Tests/check-samples verifies the code blocks that contain lines of a package manifest.
         let shown = try Catalog.code(in: article).filter { code in
             try code.first?.hasPrefix(".package(") != true && !Catalog.isInTransportSample(code)
         }
@@ -34,14 +34,14 @@ enum Catalog {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     static let package = tests.deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The folders of articles. `InteropTests` contains the code of the articles of `TransportHTTP`, because it also runs that code.
+    /// The folders of articles, except the folder of `TransportHTTP`: the code of its articles is in `InteropTests`, which also run the code.
     private static let folders: [URL] = ["Sources", "Plugins"].flatMap { name in
         let files = FileManager.default.enumerator(at: package.appending(path: name), includingPropertiesForKeys: nil)
         let catalogs = (files?.compactMap { $0 as? URL } ?? []).filter { $0.pathExtension == "docc" }
         return catalogs.filter { $0.lastPathComponent != "TransportHTTP.docc" }
     }
 
-    /// The files of the articles, by their names, which are unique.
+    /// The files of the articles, by name. The names are unique.
     private static let files: [String: URL] = {
         let files = folders.flatMap { (try? FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil)) ?? [] }
         let articles = files.filter { $0.pathExtension == "md" }.map { ($0.deletingPathExtension().lastPathComponent, $0) }
@@ -51,12 +51,11 @@ enum Catalog {
     /// The names of all articles.
     static let articles = files.keys.sorted()
 
-    /// Returns the file of an article.
     static func file(of article: String) throws -> URL {
         try #require(files[article])
     }
 
-    /// Returns the lines of the table below a heading of an article, without the two lines of its header.
+    /// Returns the lines of the table below a heading of an article, without the two lines of the table's header.
     static func table(below heading: String, in article: URL) throws -> [String] {
         let text = try String(contentsOf: article, encoding: .utf8)
         let section = try #require(text.components(separatedBy: "## \(heading)\n").dropFirst().first)
@@ -83,8 +82,8 @@ enum Catalog {
         }
     }
 
-    /// Returns whether the sample of a transport contains a block of code, regardless of indentation. Other samples can contain a short
-    /// block, such as `await queue.shutdown()`, by chance.
+    /// Returns whether the sample of a transport contains a block of code, regardless of indentation. Ignores the other samples, because
+    /// they can contain a short block, such as `await queue.shutdown()`, by chance.
     static func isInTransportSample(_ block: [String]) throws -> Bool {
         let samples = package.appending(path: "Samples/CustomTransport")
         let wanted = block.map(trimmed)

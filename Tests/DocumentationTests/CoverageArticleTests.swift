@@ -42,7 +42,7 @@ import Testing
                 let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
                 let parts = ["func \(link.function)(", "func `\(link.function)`("].map { text.components(separatedBy: $0) }
                 let before = try #require(parts.first { $0.count == 2 }?.first, "\(link.path) has no function \(link.function).")
-                // The attribute is part of the declaration, after the last empty line.
+                // The attribute belongs to the declaration, which begins after the last empty line.
                 #expect(before.components(separatedBy: "\n\n").last?.contains("@Test") == true, "\(link.function) is not a test.")
             }
         }

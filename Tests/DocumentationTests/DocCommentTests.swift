@@ -10,8 +10,8 @@ import Testing
         for (file, blocks) in shown { #expect(blocks == compiled[file], "\(file)") }
     }
 
-    /// Returns the Swift code blocks in the doc comments of each source file, in order, without blank lines. Omits files without code
-    /// blocks.
+    /// Returns the Swift code blocks in the doc comments of each source file, in order, without blank lines. Omits code from the
+    /// sample of a transport, and files without other code blocks.
     private static func shownCode() throws -> [String: [[String]]] {
         var found: [String: [[String]]] = [:]
         for folder in ["Sources", "Plugins"].map({ Catalog.package.appending(path: $0) }) {

@@ -19,10 +19,10 @@ import TransportTUS
     @Test func articleListsPlainHTTPSettings() throws {
         let article = Catalog.package.appending(path: "Plugins/HTTP/TransportHTTP/TransportHTTP.docc/PlainHTTP.md")
         #expect(try Catalog.table(below: "Settings of accounts", in: article) == rows(HTTPTransport.settings.filter(\.isForEndpoints)))
-        let ofSessions = HTTPTransport.settings.filter(\.isForSessions)
-        let shared = ofSessions.filter(\.isForEndpoints).map { "`\($0.name)`" }.joined(separator: ", ")
-        let own = ofSessions.filter { !$0.isForEndpoints }.map { "| `\($0.name)` | \($0.values) |" }
-        #expect(try Catalog.table(below: "Settings of sessions", in: article) == ["| \(shared) | as for accounts |"] + own)
+        let sessionSettings = HTTPTransport.settings.filter(\.isForSessions)
+        let shared = sessionSettings.filter(\.isForEndpoints).map { "`\($0.name)`" }.joined(separator: ", ")
+        let sessionOnly = sessionSettings.filter { !$0.isForEndpoints }.map { "| `\($0.name)` | \($0.values) |" }
+        #expect(try Catalog.table(below: "Settings of sessions", in: article) == ["| \(shared) | as for accounts |"] + sessionOnly)
     }
 
     @Test func articleListsSFTPSettings() throws {

@@ -77,7 +77,7 @@ struct AuthenticationTests {
         #expect(!error.description.contains("wrong one"))
     }
 
-    /// libssh2 reports a damaged key file with the same error code as an invalid packet of the server.
+    /// libssh2 reports a damaged key file with the same error code as an invalid packet from the server.
     @Test func `a damaged key file does not end the connection`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }

@@ -24,13 +24,13 @@ struct HostileServerTests {
     }
 
     private func failure(
-        greeting: [UInt8], repeats: Bool = false, repeating rest: [UInt8] = [], closes: Bool = false,
+        greeting: [UInt8], repeatsGreeting: Bool = false, thenRepeating rest: [UInt8] = [], closes: Bool = false,
         _ change: (inout SSHSettings) -> Void = { _ in }
     ) async throws -> TransferError {
         let server = try RawServer { connection in
             repeat {
                 if !connection.send(greeting) { return }
-            } while repeats
+            } while repeatsGreeting
             while !rest.isEmpty {
                 if !connection.send(rest) { return }
             }
@@ -43,19 +43,19 @@ struct HostileServerTests {
     }
 
     @Test func `an endless greeting is rejected`() async throws {
-        let error = try await failure(greeting: Array("Welcome to the machine\r\n".utf8), repeats: true)
+        let error = try await failure(greeting: Array("Welcome to the machine\r\n".utf8), repeatsGreeting: true)
         #expect(error.failureClass == .unreachable)
         #expect(error.code == .notThisProtocol)
     }
 
     @Test func `an endless greeting line is rejected`() async throws {
-        let error = try await failure(greeting: [UInt8](repeating: 0x78, count: 4096), repeats: true)
+        let error = try await failure(greeting: [UInt8](repeating: 0x78, count: 4096), repeatsGreeting: true)
         #expect(error.failureClass == .unreachable)
         #expect(error.code == .notThisProtocol)
     }
 
     @Test func `invalid bytes after a valid greeting are rejected`() async throws {
-        let error = try await failure(greeting: Array("SSH-2.0-noise\r\n".utf8) + [UInt8](repeating: 0, count: 4096), repeats: true)
+        let error = try await failure(greeting: Array("SSH-2.0-noise\r\n".utf8) + [UInt8](repeating: 0, count: 4096), repeatsGreeting: true)
         #expect([FailureClass.unreachable, .transient, .unsupported].contains(error.failureClass), "\(error)")
     }
 
@@ -63,7 +63,7 @@ struct HostileServerTests {
     @Test func `an endless handshake is rejected`() async throws {
         let packet: [UInt8] = [0, 0, 4, 12, 6, 2, 0, 0, 4, 0] + [UInt8](repeating: 0, count: 1024 + 6)
         let error = try await failure(
-            greeting: Array("SSH-2.0-endless\r\n".utf8) + (0..<64).flatMap { _ in packet }, repeating: (0..<64).flatMap { _ in packet })
+            greeting: Array("SSH-2.0-endless\r\n".utf8) + (0..<64).flatMap { _ in packet }, thenRepeating: (0..<64).flatMap { _ in packet })
         #expect(error.failureClass == .unreachable)
         #expect(error.code == .notThisProtocol, "\(error)")
     }

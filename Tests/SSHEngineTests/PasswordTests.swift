@@ -79,7 +79,7 @@ struct PasswordTests {
         #expect(server.requestedMethods == methods, "\(server.log)")
     }
 
-    @Test func `the successful method is logged, but no secrets`() async throws {
+    @Test func `the successful method is logged, and no secret is`() async throws {
         let server = try await start(["PasswordAuthentication yes"])
         defer { server.stop() }
         let key = server.folder.appending(path: "locked")

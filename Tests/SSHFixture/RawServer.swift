@@ -47,7 +47,7 @@ package final class RawServer: Sendable {
             while !receive().isEmpty {}
         }
 
-        /// Ends the input. When the connection is closed, the system resets it instead of ending it in order (tcp(7), socket(7), SO_LINGER).
+        /// Ends the input. When the connection is closed, the system resets it instead of ending it normally (tcp(7), socket(7), SO_LINGER).
         package func reset() {
             var option = linger(l_onoff: 1, l_linger: 0)
             _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

@@ -33,8 +33,8 @@ package final class SSHServerProcess: Sendable {
         case rsa
     }
 
-    /// Starts a server, and returns once it accepts connections. Call ``stop()`` at the end of the test, which also keeps this object alive
-    /// until then.
+    /// Starts a server, and returns once it accepts connections. Call ``stop()`` at the end of the test. This call also keeps the object
+    /// alive until then.
     ///
     /// - Parameters:
     ///   - hostKeys: The types of the host keys.

@@ -24,8 +24,8 @@ package final class TransferGate: Sendable {
     /// Returns the size in bytes of the part file in a folder, or nil if there is no part file.
     package static func partFileSize(in folder: URL) -> Int64? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        let parts = names.filter { $0.hasSuffix(".part") }.map { folder.appending(path: $0).path }
-        return parts.compactMap { (try? FileManager.default.attributesOfItem(atPath: $0))?[.size] as? Int64 }.max()
+        let partFiles = names.filter { $0.hasSuffix(".part") }.map { folder.appending(path: $0).path }
+        return partFiles.compactMap { (try? FileManager.default.attributesOfItem(atPath: $0))?[.size] as? Int64 }.max()
     }
 
     /// Returns whether to forward bytes. Pass this method to ``RawServer/relay(to:limit:clientLimit:resets:bufferSize:admits:observes:passes:)``.

@@ -9,7 +9,7 @@ import Testing
     import Darwin
 #endif
 
-/// Runs the samples that control a queue, and compares their output. The server is `tus-loopback`, in the test process.
+/// Runs the samples that control a queue, and checks their output. The tus server runs in the test process.
 @Suite(.timeLimit(.minutes(5))) struct QueueSampleTests {
     let folder: SampleFolder
     let tus: TUSLoopbackServer
@@ -30,7 +30,7 @@ import Testing
         let sizes = names.map { $0 == "clip-08.mov" ? 3 << 20 : 64 << 10 }
         for (name, size) in zip(names, sizes) { try folder.file("clips/\(name)", size: size) }
         let url = try await tus.start().absoluteString
-        // The server cuts the connection in the middle of the eighth file. It then accepts no bytes after this offset.
+        // The server cuts the connection in the middle of the eighth file. Afterwards, it accepts no bytes beyond this offset.
         tus.inject(.cut(afterBodyBytes: 2 << 20))
         tus.stopContent(at: 2 << 20)
 
@@ -60,7 +60,8 @@ import Testing
         let paths = ["a", "b", "c", "d"].map { folder.url.appending(path: $0).path }
         let sample = try Sample("Reprioritizer", url, paths[0], paths[1], paths[2], paths[3], in: folder)
         _ = await sample.lines(through: "a waiting, b waiting, c waiting, d waiting")
-        // Each command, with the last line that the sample prints after the command. Other lines can precede it, because each event is a change.
+        // Each command, with the last line that the sample prints after the command. Other lines can precede this line,
+        // because the sample prints each change of the list.
         let steps = [
             ("move 3 0", "d waiting, a waiting, b waiting, c waiting"),
             ("pause 1", "d waiting, a held, b waiting, c waiting"),
@@ -143,7 +144,7 @@ import Testing
         let metrics = try await curl("\(web)/metrics")
         #expect(metrics.contains("ingest_sessions{state=\"failed\"} 0") && metrics.contains { $0.hasPrefix("ingest_bytes_remaining ") })
 
-        // Wait until the server has half of the file.
+        // Waits until the server has half of the file.
         while tus.statistics.bytesStored < 1 << 20 { _ = try await curl("\(web)/health") }
         first.send(SIGTERM)
         let stopped = await first.finish()
@@ -165,14 +166,14 @@ import Testing
         await tus.stop()
     }
 
-    /// Starts the sample, and returns the address of its service.
+    /// Starts the sample Ingest, and returns the address of its web service.
     private func startIngest(_ server: String) async throws -> (sample: Sample, web: String) {
         let sample = try Sample("Ingest", server, "0", in: folder)
         let port = try #require(await sample.lines(through: "Listening on port ").last?.split(separator: " ").last)
         return (sample, "http://127.0.0.1:\(port)")
     }
 
-    /// Returns the lines of a response, and its status as the last line.
+    /// Runs curl, and returns the lines of the response, followed by the status code as the last line.
     private func curl(_ arguments: String...) async throws -> [String] {
         let status = ["--silent", "--write-out", "\n%{http_code}\n"]
         return try await Sample("/usr/bin/curl", in: folder, rest: status + arguments).finish().lines.filter { !$0.isEmpty }

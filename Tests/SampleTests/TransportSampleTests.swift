@@ -5,7 +5,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// Runs the samples for several transports and for plain HTTP, and compares their output.
+/// Runs the samples for several transports and for plain HTTP, and checks their output.
 @Suite(.timeLimit(.minutes(5))) struct TransportSampleTests {
     let folder: SampleFolder
 

@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// A credential provider with fixed secrets, by the names of environment variables.
+/// A credential provider that returns fixed secrets. The key of each secret is the name of an environment variable.
 package struct FixedCredentials: CredentialProvider {
     package var secrets: [String: String]
 
@@ -8,7 +8,7 @@ package struct FixedCredentials: CredentialProvider {
         self.secrets = secrets
     }
 
-    /// Returns the secret for the variable that the reference names. The process's environment is not used.
+    /// Returns the secret for the environment variable that the reference names. Ignores the environment of the process.
     package func secret(for reference: CredentialReference) async throws -> Secret {
         guard case .environment(let name) = reference.source, let value = secrets[name] else {
             throw TransferError(.credentials, .credentialsUnavailable, "There is no such secret.")

@@ -16,7 +16,7 @@ package struct ReceivedRequest: Sendable {
     /// The client's IP address.
     package var peer = ""
 
-    /// Parses a head without the empty line that ends it.
+    /// Parses the head of a request. The head must not include the empty line that ends it.
     init?(_ head: [UInt8]) {
         let lines = String(decoding: head, as: UTF8.self).split(whereSeparator: \.isNewline)
         let parts = lines.first?.split(separator: " ") ?? []

@@ -5,7 +5,7 @@
 #endif
 
 /// A port of the loopback interface that stays reserved while this object exists. Only a server that requests this port number with
-/// SO_REUSEADDR (socket(7)) can use it. While no such server listens, the port refuses connections. A test can therefore kill a server and
+/// SO_REUSEADDR (socket(7)) can use the port. While no such server listens, the port refuses connections. A test can therefore kill a server and
 /// restart it on the same port.
 package final class ReservedPort: Sendable {
     /// The port.

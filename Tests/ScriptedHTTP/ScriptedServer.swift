@@ -34,8 +34,8 @@ package final class ScriptedServer: Sendable {
     /// Starts a server.
     ///
     /// - Parameters:
-    ///   - headLimit: Returns the number of bytes of a request's head after which the server closes the connection, or nil to keep it open.
-    ///     Called, with the number of the next request, when a connection starts to wait for a request. Use it only in tests in which no
+    ///   - headLimit: Returns the number of bytes of a request's head after which the server closes the connection; nil for no limit.
+    ///     Called, with the number of the next request, when a connection starts to wait for a request. Use this parameter only in tests in which no
     ///     two connections wait at the same time; otherwise, both get the same number.
     ///   - script: Returns the steps for a request.
     package init(headLimit: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping Script) throws {
@@ -46,7 +46,7 @@ package final class ScriptedServer: Sendable {
         try startThread { server.acceptConnections() }
     }
 
-    /// Starts a server with the steps for its first requests. The server does not respond to later requests.
+    /// Starts a server that performs the steps `answers[n]` for request n. The server does not respond to later requests.
     package convenience init(answers: [[ServerStep]]) throws {
         try self.init { _, number in number < answers.count ? answers[number] : [.silence] }
     }
@@ -103,7 +103,7 @@ package final class ScriptedServer: Sendable {
 
     /// Reads the start of the next request's head if the head is limited.
     ///
-    /// - Returns: Whether the head is limited, so the connection must be closed.
+    /// - Returns: Whether the head is limited. The server must then close the connection.
     private func readLimitedHead(_ stream: SocketStream) -> Bool {
         guard let count = headLimit(state.withLock { $0.requests.count }) else { return false }
         _ = stream.read(count)

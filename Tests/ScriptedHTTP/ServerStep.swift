@@ -1,11 +1,11 @@
 /// A step that a ``ScriptedServer`` performs for a request.
 package enum ServerStep: Sendable {
-    /// Reads a number of bytes of the body; nil for the rest of the body. Reads a chunked body in whole chunks, with at least this number
-    /// of bytes.
+    /// Reads a number of bytes of the body; nil for the rest of the body. Reads whole chunks of a chunked body, until at least this
+    /// number of bytes has been read.
     case read(Int?)
     /// Reads and discards a number of bytes of the encoded body, including its chunk framing.
     case skip(Int)
-    /// Reads the rest of the body, and sends a response with a status, headers and a body. Adds `Content-Length`, except to the status 204.
+    /// Reads the rest of the body, and sends a response with a status, headers and a body. Adds `Content-Length`, unless the status is 204.
     /// The response to `HEAD` has no body.
     case answer(Int, [String: String] = [:], body: String = "")
     /// Sends a text unchanged, and nothing else.
@@ -14,7 +14,7 @@ package enum ServerStep: Sendable {
     case silence
     /// Waits until the client closes the connection or the server is stopped, and then calls a closure of the test.
     case end(@Sendable () -> Void)
-    /// Closes the connection normally. The bytes that were sent before still arrive.
+    /// Closes the connection normally. Bytes that the server sent before still arrive.
     case close
     /// Resets the connection.
     case reset

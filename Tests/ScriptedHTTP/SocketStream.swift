@@ -4,7 +4,7 @@
     import Darwin
 #endif
 
-/// Blocking reads and writes on a connected socket. Only one thread may use it.
+/// Blocking reads and writes on a connected socket. Only one thread may use an instance.
 final class SocketStream {
     private let socket: CInt
     private var buffered: [UInt8] = []
@@ -13,7 +13,7 @@ final class SocketStream {
         self.socket = socket
     }
 
-    /// The IP address of the other end.
+    /// The IP address of the other end; empty if unknown.
     var peerAddress: String {
         var address = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -88,7 +88,7 @@ final class SocketStream {
         return true
     }
 
-    /// Ends this direction of the connection. The kernel would reset the connection, and could discard bytes that were sent before, if the
+    /// Closes the connection for writing. The kernel would reset the connection, and could discard bytes that were sent before, if the
     /// socket were closed while received bytes are unread (RFC 9112, section 9.6).
     func endWriting() {
         shutdown(socket, CInt(SHUT_WR))
@@ -98,7 +98,7 @@ final class SocketStream {
         while receive() { buffered.removeAll() }
     }
 
-    /// Configures the socket so that closing it resets the connection instead of ending it normally (socket(7), SO_LINGER).
+    /// Configures the socket so that close(2) resets the connection, instead of ending the connection normally (socket(7), SO_LINGER).
     func reset() {
         var option = linger(l_onoff: 1, l_linger: 0)
         unsafe setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

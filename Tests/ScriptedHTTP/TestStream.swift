@@ -2,8 +2,8 @@ package import Locking
 import SystemPackage
 package import TransferCore
 
-/// A stream that an app writes to a file, a given number of bytes ahead of the confirmed offset. Confirmed bytes are overwritten with
-/// zeros, because the queue returns their space to the disk.
+/// A stream that a simulated app writes to a file, always a given number of bytes ahead of the confirmed offset. Confirmed bytes are
+/// overwritten with zeros, as if the queue had freed their disk space.
 package struct TestStream {
     package let source: UploadSource
     /// Whether the transport requested all remaining bytes of the stream.

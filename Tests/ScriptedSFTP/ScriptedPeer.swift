@@ -6,7 +6,7 @@ package import TransportSFTP
 
 /// An SFTP server in this process with scripted responses. It runs on its own dispatch queue.
 package final class ScriptedPeer: SFTPLink {
-    /// A request of the client. Only its type and its ID are decoded.
+    /// A request from the client. Only its type and its ID are decoded.
     package struct ReceivedRequest: Sendable {
         /// The type, or nil for an unknown type.
         package var type: PacketType?
@@ -51,8 +51,8 @@ package final class ScriptedPeer: SFTPLink {
     /// All requests except the client's first packet (`SSH_FXP_INIT`).
     package var requests: [ReceivedRequest] { receivedRequests.withLock { $0 } }
 
-    /// The error with which the client gave up the connection. The client reports it only after it has failed all waiting requests, so call
-    /// ``close()`` first.
+    /// The error with which the client gave up the connection. The client reports this error only after it has failed all waiting requests,
+    /// so call ``close()`` first.
     package var connectionError: TransferError? { finalError.withLock { $0 } }
 
     /// Breaks the connection after the client has received the responses to all requests that have arrived. Call this method in the script.

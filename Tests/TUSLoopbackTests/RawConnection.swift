@@ -95,7 +95,7 @@ final class RawConnection {
         return try readResponse(toHead: method == "HEAD")
     }
 
-    /// Reads a response.
+    /// Reads a response. A response to a `HEAD` request has no body.
     func readResponse(toHead isHead: Bool = false) throws -> Response {
         let lines = try readHead()
         guard let status = lines.first.flatMap({ Int($0.split(separator: " ")[1]) }) else { throw Failure(reason: "no status line") }

@@ -13,7 +13,7 @@ import Testing
 
     private func path(_ location: String?) throws -> String { try #require(location.flatMap { URL(string: $0)?.path }) }
 
-    /// The first interim response arrives before the content, and later interim responses report the offset.
+    /// The first interim response arrives before the client sends content. Later interim responses report the offset.
     @Test(arguments: dialects) func announcesUploadBeforeContent(dialect: LoopbackDialect) async throws {
         let version = version(dialect)
         try await withServer(LoopbackOptions(maximumSize: 1000, lifetime: .seconds(60), dialect: dialect, progressInterval: 40)) {
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    /// The server neither announces nor creates an upload for a client of another version.
+    /// The server neither announces nor creates an upload for a client that uses another protocol version.
     @Test(arguments: dialects) func rejectsOtherVersion(dialect: LoopbackDialect) async throws {
         try await withServer(LoopbackOptions(dialect: dialect)) { server, url in
             let connection = try RawConnection(to: url)

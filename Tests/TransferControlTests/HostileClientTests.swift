@@ -132,7 +132,7 @@ import TransportTesting
         }
     }
 
-    /// The server frees the slot of a disconnected subscriber, even if the server has no event to send, so that no write fails.
+    /// The server frees the slot of a disconnected subscriber, even if no event is due, and therefore no write fails.
     @Test func freesSlotsOfDisconnectedSubscribers() async throws {
         try await ControlFixture.with { fixture in
             try await fixture.queue.start()
@@ -203,10 +203,10 @@ import TransportTesting
     }
 
     /// A request waits for a disk that does not respond.
-    @Test(.timeLimit(.minutes(1))) func closesAlthoughRequestHangs() async throws {
+    @Test(.timeLimit(.minutes(1))) func shutsDownWhileRequestHangs() async throws {
         try await ControlFixture.with { fixture in
             let request = try fixture.upload("a")
-            // All threads for new files of this folder hang.
+            // All threads that may read new files in this folder hang.
             let disk = DispatchSemaphore(value: 0)
             let hanging = (0..<BlockingIO.Pool.requests.ownerLimit).map { _ in
                 Task { await BlockingIO.run(.requests, for: .folder(fixture.folder)) { disk.wait() } }

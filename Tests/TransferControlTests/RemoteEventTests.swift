@@ -65,7 +65,7 @@ import TransportTesting
         }
     }
 
-    /// A session that the app removes before its end has no final status.
+    /// If the app removes a session before the session ends, the session has no final status.
     @Test func reportsRemovalBeforeEnd() async throws {
         try await ControlFixture.with { fixture in
             let id = try await fixture.queue.enqueue(fixture.upload("a")).id
@@ -87,7 +87,7 @@ import TransportTesting
         return events
     }
 
-    /// Returns the last status of a session that has been removed: each read of its status after the first one fails.
+    /// Waits for the last status of a removed session. The first read of the session's status returns `first`, and all later reads fail.
     private func value(after first: SessionStatus, _ events: [QueueEvent]) async throws -> SessionStatus {
         var statuses = [first].makeIterator()
         var remaining = events.makeIterator()
@@ -147,7 +147,7 @@ import TransportTesting
         }
     }
 
-    /// Passes a control socket without a queue to a test.
+    /// Passes a ``ScriptedOwner``, and a client of this owner, to a test.
     private func withScriptedOwner(_ body: (ScriptedOwner, RemoteTransferQueue) async throws -> Void) async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("transferkit-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

@@ -216,7 +216,7 @@ import TransportTesting
         }
     }
 
-    /// The URLs of the items of one session exceed the maximum size of a message.
+    /// The URLs of one session's items together exceed the maximum size of a message.
     @Test func sendsItemsWithLongURLs() async throws {
         try await ControlFixture.with { fixture in
             let url = "https://example.com/files?signature=" + String(repeating: "a", count: 3_900)
@@ -329,7 +329,7 @@ import TransportTesting
         }
     }
 
-    /// Relative paths are resolved against the queue's base folder, or without one, against the client's working directory.
+    /// Relative paths are resolved against the queue's base folder, or, if the queue has none, against the client's working directory.
     @Test(arguments: [true, false]) func resolvesRelativePaths(hasBase: Bool) async throws {
         let fixture = try await ControlFixture(hasBase: hasBase)
         let path = try fixture.file("relative-4711")
@@ -343,7 +343,7 @@ import TransportTesting
         await fixture.server.shutDownQueue()
     }
 
-    /// Enqueues missing relative paths. The errors contain the absolute paths.
+    /// Enqueues requests with relative paths that do not exist, and expects errors that contain the absolute paths.
     private func expectPaths(below base: FilePath, in queue: some ControllableQueue) async throws {
         let requests = [
             try SessionRequest.upload(["missing-4711"], to: "a"), try SessionRequest.download(["x"], from: "a", to: "missing-4711"),

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Streams that this process sends to the queue of another process.
+/// Streams that a client sends to the owner of a queue through the control socket.
 @Suite struct RemoteStreamTests {
     private static let content = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 5) })
 

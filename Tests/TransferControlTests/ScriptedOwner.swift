@@ -16,8 +16,8 @@ final class ScriptedOwner: Sendable {
 
     /// The size in bytes of the buffer for a connection's unread messages.
     private static let bufferSize: CInt = 4_096
-    /// The total size in bytes of the messages of ``sendHeartbeats(to:)``: more than the buffers of the connection and of a client hold
-    /// together.
+    /// The total size in bytes of the messages of ``sendHeartbeats(to:)``. The buffers of the connection and the client together hold
+    /// fewer bytes.
     private static let sizeOfHeartbeats = 1 << 18
 
     private let listener: FileDescriptor

@@ -48,8 +48,8 @@ import TransferKit
         #expect(try Self.copy(SessionRows([])).sessions.isEmpty)
     }
 
-    /// Decoding damaged bytes throws an error or returns another list. It never ends the process.
-    @Test func rejectsDamagedBytes() async throws {
+    /// Decoding damaged bytes throws an error or returns a different list. It never ends the process.
+    @Test func damagedBytesNeverEndProcess() async throws {
         let encoded = try await JSONEncoder().encode(SessionRows(Self.sessions()))
         var object = try #require(JSONSerialization.jsonObject(with: encoded) as? [String: Any])
         let rows = try #require((object["rows"] as? String).flatMap { Data(base64Encoded: $0) })

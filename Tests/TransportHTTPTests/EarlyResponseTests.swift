@@ -75,8 +75,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The response is incomplete, so its meaning is unknown. A response without a length ends with the connection. It is incomplete only if
-    /// the connection is reset (RFC 9112, section 8).
+    /// The response is incomplete, so its meaning is unknown. A response without a length ends with the connection. Such a response is
+    /// incomplete only if the connection is reset (RFC 9112, section 8).
     @Test(arguments: [
         ("Content-Length: 10\r\n\r\nhalf", ServerStep.close), ("Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", .close),
         ("\r\n", .reset),

@@ -116,8 +116,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A file of the form changes while the form is sent, so this attempt and the next one fail. Afterwards, an endpoint without forms rejects the
-    /// form.
+    /// A file of the form changes while the form is sent, so this attempt and the next one fail. Afterwards, an endpoint that can't receive
+    /// forms rejects the form.
     @Test func detectsChangedFileOfForm() async throws {
         let changes = Locked<@Sendable () -> Void>({})
         var transfer = try TestTransfer(

@@ -190,7 +190,7 @@ import TransportSupport
         let sent = stream.transfer.recorder.progress
         #expect(sent.allSatisfy { $0.confirmed <= checkpoint.confirmed && $0.confirmed <= $0.sent })
         #expect(await stream.transfer.failure(from: checkpoint)?.failureClass == .sourceLost)
-        #expect(stream.requests.count == 1, "An interrupted stream makes no other request.")
+        #expect(stream.requests.count == 1, "The transport does not send an interrupted stream again.")
         await stream.transfer.end()
     }
 
@@ -252,8 +252,8 @@ import TransportSupport
         await stream.transfer.end()
     }
 
-    /// The server sends success and closes the connection, although the stream has not ended, so it can't have the whole file. The file is larger
-    /// than the buffers of the connection. Otherwise, the client could pass the whole file to the connection before it sees the reset.
+    /// The server sends success and closes the connection, although the stream has not ended, so the server can't have the whole file. The file is
+    /// larger than the buffers of the connection. Otherwise, the client could pass the whole file to the connection before it sees the reset.
     @Test func earlySuccessIsError() async throws {
         let size = 32 << 20
         let (responses, hasResponded) = AsyncStream.makeStream(of: Void.self)

@@ -76,7 +76,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Without a part file, two concurrent requests would each create one.
+    /// Before the first byte, no part file exists, so two concurrent requests would each create one.
     @Test func opensOtherConnectionsAfterFirstByte() async throws {
         let server = RangeServer(size: 10_000)
         let transfer = try Self.transfer { request, number in
@@ -171,8 +171,8 @@ import TransportHTTP
         let checkpoint = try #require(transfer.recorder.checkpoints.last)
         #expect(checkpoint.confirmed >= 1100)
         #expect(transfer.recorder.progress.allSatisfy { $0.confirmed <= checkpoint.confirmed })
-        let partContent = Array(try #require(transfer.content).utf8)
-        #expect(partContent.prefix(Int(checkpoint.confirmed)) == server.content.prefix(Int(checkpoint.confirmed)))
+        let partFileContent = Array(try #require(transfer.content).utf8)
+        #expect(partFileContent.prefix(Int(checkpoint.confirmed)) == server.content.prefix(Int(checkpoint.confirmed)))
         let before = transfer.server.requests.count
         breaksConnections.withLock { $0 = false }
         #expect(try await transfer.run(from: checkpoint).bytes == 10_000)
@@ -212,9 +212,9 @@ import TransportHTTP
         let received = Self.received(checkpoint)
         #expect(received.count > 1)
         let path = transfer.folder.appending(".file.part").string
-        var partContent = [UInt8](try #require(FileManager.default.contents(atPath: path))) + Array(repeating: 0, count: 100)
-        for index in partContent.indices where !received.contains(where: { $0.contains(index) }) { partContent[index] = 0 }
-        try Data(partContent).write(to: URL(fileURLWithPath: path))
+        var partFileContent = [UInt8](try #require(FileManager.default.contents(atPath: path))) + Array(repeating: 0, count: 100)
+        for index in partFileContent.indices where !received.contains(where: { $0.contains(index) }) { partFileContent[index] = 0 }
+        try Data(partFileContent).write(to: URL(fileURLWithPath: path))
         let before = transfer.server.requests.count
         breaksConnections.withLock { $0 = false }
         transfer.options.segmentsPerFile = segments

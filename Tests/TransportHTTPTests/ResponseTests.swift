@@ -139,7 +139,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Headers of the account and of the session may also be secrets.
+    /// Headers of the account and of the session may also contain secrets.
     @Test(arguments: [true, false]) func sendsConfiguredHeadersOnlyToTrustedOrigins(isTrusted: Bool) async throws {
         let other = try ScriptedServer(answers: [[.answer(200)]])
         var transfer = try TestTransfer("put", size: 10, answers: [])

@@ -31,7 +31,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Only the endpoint's settings determine which servers are trusted, and with which credentials.
+    /// Only the endpoint's settings determine which servers are trusted, and which credentials they receive.
     @Test(arguments: ["origins", "insecure", "caFile", "proxy", "clientCertificate", "header.X-Own", "upload ", "field."])
     func rejectsEndpointSettings(key: String) async throws {
         var transfer = try TestTransfer("put", size: 3, answers: [[.answer(200)]])

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// If the account permits this, a download gets the name that the server suggests (RFC 6266), but never a harmful name.
+/// A download gets the name that the server suggests (RFC 6266) if the account permits this, but never a harmful name.
 @Suite struct SuggestedNameTests {
     private static let tag = "\"v1\""
 

@@ -98,8 +98,8 @@ import TransportSupport
         #expect(folder.text("mine") == "hello")
     }
 
-    /// A replacement first links the part file to a temporary name, and then renames this link to the final name. A process killed between
-    /// these steps leaves the link.
+    /// A replacement first gives the part file a second link with a temporary name, and then renames this link to the final name. A process
+    /// that is killed between these steps leaves the link.
     @Test func repeatsInterruptedReplacement() async throws {
         try folder.write("mine", "file")
         let destination = folder.destination("file", .always)

@@ -79,8 +79,8 @@ import TransportSupport
         #expect(folder.text("file") == "other")
     }
 
-    /// Gives a file another inode number, as FAT does if the file system is mounted again. FAT also stores modification times in units of two
-    /// seconds.
+    /// Gives a file another inode number, as FAT does if the file system is mounted again. Also rounds the modification time down to two
+    /// seconds, the resolution of FAT.
     private func renumber(_ name: String) throws {
         let path = folder.root.appending(name).string
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
@@ -96,7 +96,7 @@ import TransportSupport
     @Test func replacesEarlierVersionAfterKill() async throws {
         let destination = folder.destination("file", .always)
         let writer = try await Self.open(destination, isExclusive: true) { [folder] step in
-            // Keep a copy of the part file, as if the process was killed before the rename.
+            // Keep a copy of the part file, as if the process had been killed before the rename.
             guard step == .noted else { return }
             try? FileManager.default.copyItem(
                 atPath: folder.root.appending(".file.part").string, toPath: folder.root.appending("kept").string)

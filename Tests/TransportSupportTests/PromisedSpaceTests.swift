@@ -26,7 +26,7 @@ struct PromisedSpaceTests {
 
     private static let unit: Int64 = 1 << 30
 
-    /// Only one of the files fits on the disk. The second download begins when the first download no longer needs its space.
+    /// Only one of the two files fits on the disk. The second download begins when the first download no longer needs space.
     @Test func secondDownloadWaitsForFirst() async throws {
         var first: FileWriter? = try await open("1", size: 2 * Self.unit, free: 3 * Self.unit)
         let error = await #expect(throws: TransferError.self) { try await open("2", size: 2 * Self.unit, free: 3 * Self.unit) }
@@ -60,12 +60,12 @@ struct PromisedSpaceTests {
 
     /// A server reports an impossible size. While the free space is read for that download, another download begins.
     @Test func impossibleDownloadDoesNotPreventOthers() async throws {
-        let (begun, hasBegun) = AsyncStream.makeStream(of: Void.self)
+        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
         let canContinue = DispatchSemaphore(value: 0)
         var faults = FinalNameFaults()
         faults.promisedSpace = promisedSpace
         faults.freeSpace = {
-            hasBegun.yield()
+            arrival.yield()
             canContinue.wait()
             return 3 * Self.unit
         }
@@ -73,7 +73,7 @@ struct PromisedSpaceTests {
             try await FileWriter.open(
                 folder.destination("1"), from: 0, size: 1 << 55, on: threads, syncing: SyncSchedule(at: .now), faults: faults)
         }
-        for await _ in begun { break }
+        for await _ in arrivals { break }
         _ = try await open("2", size: 2 * Self.unit, free: 3 * Self.unit)
         canContinue.signal()
         await #expect(throws: TransferError.self) { try await impossible.value }

@@ -81,7 +81,7 @@ import TransportSupport
         #expect(error([:], session: ["siez": "1"]).hasSuffix("Did you mean size?"))
     }
 
-    /// With several invalid settings, every call must report the same setting.
+    /// If several settings are invalid, every call must report the same setting.
     @Test func validatesInAlphabeticalOrder() {
         let settings = Dictionary(uniqueKeysWithValues: (0..<50).map { ("key.\($0)", "x") }).merging(["size": "0", "color": "x"]) { $1 }
         #expect(error(settings).hasPrefix("The setting color is \"x\"; write one of green, red"))

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// A fixture that lets the conformance suite test a `MemoryTransport`, or a transport that wraps it.
+/// A fixture with which the conformance suite tests a `MemoryTransport`, or a transport that wraps one.
 struct MemoryFixture: ListingFixture {
     let memory: MemoryTransport
     let transport: any Transport

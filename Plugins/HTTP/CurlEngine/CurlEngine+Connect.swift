@@ -10,8 +10,8 @@ extension CurlEngine {
     /// Connects to a server, and returns the socket before any bytes are sent to the server.
     ///
     /// Resolves names, and tries IPv6 and IPv4 in parallel (RFC 8305). Sends CONNECT to an HTTP proxy. Reads only the proxy environment
-    /// variables `ALL_PROXY` and `NO_PROXY`, in lower or upper case, because the others apply to specific protocols. When the task is
-    /// cancelled, throws immediately.
+    /// variables `ALL_PROXY` and `NO_PROXY`, in lower or upper case, because the other variables apply to specific protocols. When
+    /// the task is cancelled, throws immediately.
     ///
     /// - Parameters:
     ///   - host: A name or an IP address. An IPv6 address has no brackets.

@@ -90,8 +90,8 @@ package final class CurlEngine: Sendable {
     ///     calls it again after the allowance's `retryAfter`. Called on the engine's thread. Must not block. Nil to send without a limit.
     ///   - progress: Called with the number of bytes of the body that the socket accepted, each time this number grows. Called on the
     ///     engine's thread. Must not block.
-    /// - Throws: A ``CurlEngineError`` if there is no response; a `TransferError` if a file of the body can't be read or is too short; the error of
-    ///   ``HTTPBodyStream/fail(_:)`` or ``HTTPRequest/trailers``; or `CancellationError`.
+    /// - Throws: A ``CurlEngineError`` if there is no complete response; a `TransferError` if a file of the body can't be read or is too short; the
+    ///   error of ``HTTPBodyStream/fail(_:)`` or ``HTTPRequest/trailers``; or `CancellationError`.
     package func perform(
         _ request: HTTPRequest, pacing: (@Sendable (_ limit: Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> HTTPResponse {

@@ -58,7 +58,7 @@ struct HTTPEndpointClient {
     ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server has rejected it before.
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
-    ///   - prepare: Changes the request before each time it is sent; see ``EndpointRequest/prepare``.
+    ///   - prepare: Changes the request before each send; see ``EndpointRequest/prepare``.
     ///   - canRepeat: Returns whether the body can be sent again; see ``EndpointRequest/canRepeat``.
     ///   - followsRedirect: Returns whether to follow a redirect to a trusted URL.
     /// - Throws: A ``TransferError`` if there is no response, or if the request can't be sent; the sink's error; or `CancellationError`.
@@ -128,8 +128,8 @@ struct HTTPEndpointClient {
         if endpointResponse.response.refusesClientCertificate || endpointResponse.response.requiresTLS {
             throw endpointResponse.failure("request")
         }
-        // The query of the address may contain credentials for files, but this request omits the query. For an address with a query, a 401 is
-        // therefore not an error.
+        // The query of the address may contain credentials for files, but this request omits the query. If the address has a query, a 401 to a
+        // request without other credentials is therefore not an error.
         let isRefused = endpointResponse.status == 401 && (endpointResponse.sentCredentials || !address.hasQuery)
         if isRefused || endpointResponse.status >= 500 && endpointResponse.status != 501 { throw endpointResponse.failure("request") }
         let headers = endpointResponse.response.headers

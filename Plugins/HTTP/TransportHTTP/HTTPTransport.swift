@@ -156,8 +156,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks whether the server is available, with a `HEAD` request, or `OPTIONS` for WebDAV, to the endpoint's address without its query.
     ///
-    /// Any response shows that the server is available, unless it rejects the credentials or the client certificate, requires TLS, or
-    /// reports a server error.
+    /// Any response shows that the server is available, unless the server rejects the credentials or the client certificate, requires TLS,
+    /// or reports a server error.
     ///
     /// The queue calls this method on a separate task.
     ///

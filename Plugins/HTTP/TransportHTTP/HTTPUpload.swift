@@ -147,7 +147,7 @@ struct HTTPUpload {
         return headers
     }
 
-    /// Sends a form in a `POST`, and returns the response of a server that has all of it.
+    /// Sends a form in a `POST`, and returns the response once the server has the whole form.
     ///
     /// - Parameter files: The files from which the form is read.
     /// - Throws: A ``TransferError`` if the server does not have the whole form, or if a file has changed; or `CancellationError`.
@@ -160,7 +160,7 @@ struct HTTPUpload {
         return try await complete(sent, from: files) { $0.uploadFailure(isGivenURL: server.givenURL != nil) }
     }
 
-    /// Sends a file as the content of a request, and returns the response of a server that has all of it.
+    /// Sends a file as the content of a request, and returns the response once the server has the whole file.
     ///
     /// - Parameter folder: The state of the file's folder.
     /// - Throws: A ``TransferError`` if the server does not have the whole file, or if the file has changed; or `CancellationError`.

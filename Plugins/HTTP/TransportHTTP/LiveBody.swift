@@ -44,7 +44,7 @@ final class LiveBody: Sendable {
     /// The number of released bytes, which can't be sent again.
     var released: Int64 { state.withLock { $0.released } }
 
-    /// Starts the body of the next request. Ends the body of the request before it.
+    /// Starts the body of the next request, and ends the body of the previous request.
     func start() -> HTTPBody {
         let stream = HTTPBodyStream(capacity: Self.readSize)
         // Checked under the same lock as the reset of `accepted`. Otherwise, `release()` could release bytes of the previous request after
@@ -55,11 +55,11 @@ final class LiveBody: Sendable {
             return state.released == 0
         }
         let reading = Task { await copy(to: stream, canStart: canStart) }
-        let before = state.withLock { state in
+        let previous = state.withLock { state in
             defer { state.reading = reading }
             return state.reading
         }
-        before?.cancel()
+        previous?.cancel()
         return .stream(stream, length: growth.length)
     }
 
@@ -78,15 +78,15 @@ final class LiveBody: Sendable {
         state.withLock { $0.reading }?.cancel()
     }
 
-    /// Updates the number of bytes of the current request that the connection accepted, so that the app's producer may write more. Does not
+    /// Updates the number of bytes of the current request that the connection accepted, so that the app's producer can write more. Does not
     /// block.
     func accept(_ count: Int64) {
         state.withLock { $0.accepted = count }
         growth.confirmed(before: count)
     }
 
-    /// Releases the bytes that the connection accepted, if they are at least ``releaseInterval`` more than before. From then on, the body
-    /// can't restart.
+    /// Releases the bytes that the connection accepted, if at least ``releaseInterval`` of them are not released yet. After a release, the
+    /// body can't restart.
     ///
     /// - Returns: The number of released bytes; nil if this call released none.
     func release() -> Int64? {

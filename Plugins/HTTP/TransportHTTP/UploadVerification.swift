@@ -166,7 +166,6 @@ struct UploadVerification {
 
     private func isSuccess(_ endpointResponse: EndpointResponse) -> Bool { (200..<300).contains(endpointResponse.status) }
 
-    /// Returns the checksum of the source.
     private func sourceChecksum(_ algorithm: ChecksumAlgorithm) async throws -> Checksum {
         try await threads.checksum(
             algorithm, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)

@@ -15,7 +15,7 @@ final class DownloadProgress: Sendable {
 
     /// Updates the number of received bytes.
     ///
-    /// - Parameter position: The number of bytes that have arrived, including earlier attempts.
+    /// - Parameter position: The number of bytes that have arrived, including the bytes of earlier attempts.
     func update(sent position: Int64) {
         state.withLock { state in
             state.sent = max(state.sent, position)

@@ -1,2 +1,2 @@
-// `SFTPOptions` uses the network options of this module, so apps must get them with `import TransportSFTP`.
+// `SFTPOptions` uses `NetworkOptions` from HTTPSupport, so `import TransportSFTP` must make this type available to apps.
 @_exported public import HTTPSupport

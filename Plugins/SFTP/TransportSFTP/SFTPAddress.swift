@@ -27,7 +27,7 @@ package struct SFTPAddress: Hashable, Sendable {
         }
         guard let folder = Self.decode(components.percentEncodedPath), !folder.contains(0) else {
             throw Self.invalid(
-                "The folder in the endpoint address for \(host) is invalid: it contains %00, which names can't have.")
+                "The folder in the endpoint address for \(host) is invalid: it contains %00, which names can't contain.")
         }
         guard !folder.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual("..".utf8) }) else {
             throw Self.invalid(

@@ -10,8 +10,8 @@ public import TransportSupport
 /// the transport syncs it, if the server supports syncs, and renames it.
 ///
 /// An interrupted upload resumes after the last byte that the server synced. If the connection broke, the upload can also resume after the
-/// last byte that the server acknowledged. This requires that the part file is large enough, that its last bytes equal the same bytes of
-/// the source, and that the server can sync it. If the server can't sync, the transport first reads back the newest bytes of the part file
+/// last byte that the server acknowledged. This requires that the part file is large enough, that its last bytes equal the corresponding
+/// bytes of the source, and that the server can sync it. If the server can't sync, the transport first reads back the newest bytes of the part file
 /// and compares them. It skips this comparison for streams, and if ``SFTPOptions/sync`` is false.
 ///
 /// A download resumes if the file on the server still has the same size and modification time. Otherwise, it restarts.

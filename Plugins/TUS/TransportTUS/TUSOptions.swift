@@ -94,7 +94,7 @@ public struct TUSOptions: Hashable, Sendable {
     /// The options as settings of an endpoint. Omits options with their default value.
     public var settings: [String: String] { Self.table.write(self) }
 
-    /// Explains why chunks of at most `chunkSize` bytes can't be a multiple of ``chunkMultiple``; nil if they can.
+    /// Explains why the sizes of chunks of at most `chunkSize` bytes can't be multiples of ``chunkMultiple``; nil if they can.
     func problem(ofChunksOf chunkSize: Int64) -> String? {
         guard chunkSize < chunkMultiple else { return nil }
         return

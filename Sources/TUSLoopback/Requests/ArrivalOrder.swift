@@ -3,8 +3,8 @@ import Locking
 import NIOCore
 import TransferCore
 
-/// Ensures that a request for an upload waits for PATCH requests already received on other connections, although each request has its own
-/// task.
+/// Makes a request for an upload wait for PATCH requests that the server has already received on other connections, even though a separate
+/// task handles each request.
 ///
 /// A client that lost its connection opens a new connection and requests the offset of its upload. At this time, the server may have received the
 /// earlier PATCH, but the task of the PATCH may not have run yet. The offset in the response would then soon be outdated.
@@ -67,7 +67,7 @@ final class ArrivalOrder: Sendable {
         }
     }
 
-    /// Returns the trailers of the request in progress, after its body was read to the end.
+    /// Returns the trailers of the request in progress. Call this method after the body was read to the end.
     func trailers(on channel: any Channel) -> HTTPFields? {
         state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.first?.trailers }
     }

@@ -4,8 +4,8 @@ import TransferCore
 
 /// The requests of the IETF protocol (draft-ietf-httpbis-resumable-upload).
 ///
-/// A POST, PUT or PATCH to ``root`` or any path below ``root`` creates an upload resource below ``uploads``. A complete upload is available
-/// below ``root``.
+/// A POST, PUT or PATCH to ``root`` or any path below ``root`` creates an upload resource below ``uploads``. Complete uploads can be
+/// downloaded below ``root``.
 extension RequestHandler {
     /// The prefix of the paths of upload resources.
     static let uploads = "/uploads/"

@@ -39,8 +39,8 @@ extension RequestHandler {
         }
     }
 
-    /// Returns the length of the upload: the length that the request announces, or the length that follows from the size of the last
-    /// content. Nil if neither is known.
+    /// Returns the length of the upload: the length that the request announces or, if the request is the last one, the offset plus the size
+    /// of its content. Nil if neither is known.
     func announcedLength(_ exchange: Exchange, at offset: Int64, isLast: Bool) throws(ErrorResponse) -> Int64? {
         let implied = isLast ? exchange.bodyLength.map { offset + $0 } : nil
         guard let text = exchange["Upload-Length"] else { return implied }
@@ -105,8 +105,8 @@ extension RequestHandler {
         }
     }
 
-    /// Returns a response with a problem type of the protocol (RFC 9457), or with plain text for a 409 of a version that does not explain
-    /// conflicts.
+    /// Returns a response with a problem type of the protocol (RFC 9457), or with plain text for a 409 if the protocol version does not
+    /// explain conflicts.
     func problem(
         _ status: Int, _ type: String, _ title: String, _ headers: [(String, String)] = [], members: [String: Int64] = [:]
     ) -> ErrorResponse {
@@ -120,7 +120,8 @@ extension RequestHandler {
             status, headers + [("Content-Type", "application/problem+json")], because: "{\(text.joined(separator: ", "))}")
     }
 
-    /// Returns the file name in the parameter `filename*` of `Content-Disposition` (RFC 6266); nil if the header lacks it. Ignores the parameter `filename`.
+    /// Returns the file name in the parameter `filename*` of `Content-Disposition` (RFC 6266); nil if the header lacks this parameter. Ignores
+    /// the parameter `filename`.
     static func fileName(in header: String) -> String? {
         for parameter in header.split(separator: ";").dropFirst() {
             let pair = parameter.trimming(" ").split(separator: "=", maxSplits: 1).map(String.init)

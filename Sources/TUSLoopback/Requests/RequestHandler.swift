@@ -115,7 +115,7 @@ final class RequestHandler: Sendable {
         upload.record.expires.map { Double($0) <= now().timeIntervalSince1970 } ?? false
     }
 
-    /// Removes an expired upload, and returns the response to a request for it.
+    /// Removes an expired upload, and returns the response to a request for the upload.
     func expire(_ upload: Upload) async -> Response {
         await upload.acquire(for: nil)
         defer { upload.release() }

@@ -35,7 +35,7 @@ enum ChecksumLocation: Hashable, Sendable {
     case trailer
 }
 
-/// Computes the checksum of a body while it is received.
+/// Computes the checksum of a body while the body arrives.
 struct ContentHashes {
     private var hashes: [TUSChecksumAlgorithm: any HashFunction]
 

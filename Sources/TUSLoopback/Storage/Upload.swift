@@ -5,7 +5,7 @@ import TransferCore
 
 import struct NIOCore.ByteBuffer
 
-/// An upload: a file with the received bytes, and a JSON file with its properties, the record.
+/// An upload: a file with the received bytes, and a JSON file with its properties (the record).
 final class Upload: Sendable {
     let id: String
     /// The file with the bytes.

@@ -92,8 +92,8 @@ public struct AttemptReporter: Sendable {
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
     /// queue sends the file a second time. In a fleet, which is a queue for several hosts, the file instead fails with the code
-    /// ``TransferError/Code/outcomeUnknown`` if `mayRepeat` is false. Such a file also fails if the attempt throws an error without an earlier
-    /// call of ``reportNoRecord()``.
+    /// ``TransferError/Code/outcomeUnknown`` if `mayRepeat` is false. In a fleet, such a file also fails with this code if the attempt throws an
+    /// error without an earlier call of ``reportNoRecord()``.
     ///
     /// - Parameter mayRepeat: Whether the file may be sent again although the other end may already have its record.
     /// - Throws: An error if the report can't be stored. Rethrow it to end the attempt.

@@ -37,10 +37,9 @@ public protocol SessionValidating: Transport {
 /// A transport that can send a form: text fields and several files in one request.
 ///
 /// The queue passes the payload ``FileAttempt/Payload/form(_:)`` to ``Transport/perform(_:reporting:)`` only if the transport conforms to
-/// this protocol. The queue rejects a form if no endpoint of the session's account can receive forms. The positions that an attempt for a
-/// form reports count the bytes of all files, one after the other. They exclude the text fields and the headers of the parts. The size in
-/// the receipt is ``UploadForm/size``. If the server creates a record, such as a database row, for each form, call
-/// ``AttemptReporter/reportRecord(mayRepeat:)``.
+/// this protocol. The queue rejects a form if no endpoint of the session's account can receive forms. An attempt for a form reports positions
+/// in the sequence of all files, without the text fields and the headers of the parts. The size in the receipt is ``UploadForm/size``. If the server
+/// creates a record, such as a database row, for each form, call ``AttemptReporter/reportRecord(mayRepeat:)``.
 public protocol FormUploading: Transport {
     /// Checks, without a connection, that an endpoint can receive forms, and that a session's options are valid for forms.
     ///
@@ -61,9 +60,9 @@ public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
     /// The queue calls this method on any thread, before it stores a session, adds items to a session, or changes the session's account or
-    /// options. The queue does not accept two such files in these cases: an endpoint that can perform the session would replace or skip one of
-    /// them, or the first such endpoint would reject the second file. If names in a session clash, the queue also calls this method in a separate
-    /// task, before each attempt.
+    /// options. The queue does not accept two such files if an endpoint that can perform the session would replace or skip one of them, or if the
+    /// first endpoint that can perform the session would reject the second file. If names in a session clash, the queue also calls this method in a
+    /// separate task, before each attempt.
     ///
     /// - Parameters:
     ///   - options: The session's options.

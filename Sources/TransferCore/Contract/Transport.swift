@@ -13,8 +13,8 @@ public protocol Transport: Sendable {
     /// The initial number of small files that a session transfers at the same time, unless the session sets its own number. 1 to 64; 6 by
     /// default. The queue then adapts the number to the rate, up to ``maximumSmallFilesInFlight``.
     ///
-    /// A small file has at most 1 MiB, and spends most of its time waiting for responses. Use a high number if a connection can carry many concurrent
-    /// requests. Larger files are transferred one at a time. The queue reads this property on its executors, once per run and endpoint.
+    /// A small file is at most 1 MiB in size, and spends most of its time waiting for responses. Use a high number if a connection can carry many
+    /// concurrent requests. Larger files are transferred one at a time. The queue reads this property on its executors, once per run and endpoint.
     var smallFilesInFlight: Int { get }
 
     /// The maximum number of small files that a session transfers at the same time, unless the session sets its own number. 1 to 64;
@@ -24,8 +24,8 @@ public protocol Transport: Sendable {
     /// The number of small files to prepare in addition to the files in flight, 0 to 64; 0 by default.
     ///
     /// Use a number above 0 if the transport saves a checkpoint before the first request of each file: the checkpoints of later files are then
-    /// stored while earlier files are sent. The first ``AttemptReporter/save(_:)`` of an upload returns when the checkpoint is durable, and fewer
-    /// files than the queue's current limit have requests in flight.
+    /// stored while earlier files are sent. The first ``AttemptReporter/save(_:)`` of an upload waits until the checkpoint is durable, and until
+    /// fewer files than the queue's current limit have requests in flight.
     var smallFilesAhead: Int { get }
 
     /// Returns the transport that one queue uses; `self` by default.

@@ -24,8 +24,9 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     public static let credentials = FailureClass(rawValue: "credentials")
     /// The client rejects the server's identity (TLS, host key): the account is blocked until the user acts.
     public static let trust = FailureClass(rawValue: "trust")
-    /// The bytes that the checkpoint covers are gone, outdated or wrong: the queue restarts the file. It fails the file if this happens
-    /// again without progress, or after several restarts without new progress, or if a checksum is wrong a second time.
+    /// The bytes that the checkpoint covers are gone, outdated or wrong: the queue restarts the file. Another such error fails the file if it
+    /// has made no progress since the last restart, if five restarts brought no new maximum of confirmed bytes, or if a checksum is wrong a
+    /// second time.
     public static let resumeLost = FailureClass(rawValue: "resumeLost")
     /// The local file has changed since the queue recorded its identity: the queue fails or restarts the file, depending on the session's
     /// options.

@@ -10,8 +10,8 @@ public struct QueueConfiguration: Sendable {
     /// The policy for the order in which sessions start.
     public var ordering: QueueOrdering
 
-    /// The maximum number of active sessions; values below 1 count as 1. ``maxConcurrentSessionsOverride`` takes precedence, and so does a limit that
-    /// ``TransferQueue/setMaxConcurrentSessions(_:account:)`` stored. In a strict queue, the maximum is 1.
+    /// The maximum number of active sessions; values below 1 count as 1. A limit that ``TransferQueue/setMaxConcurrentSessions(_:account:)`` stored
+    /// takes precedence, and ``maxConcurrentSessionsOverride`` takes precedence over both. In a strict queue, the maximum is 1.
     public var maxConcurrentSessions: Int
 
     /// How long completed sessions stay in the queue. A value stored by ``TransferQueue/setRetention(_:)`` takes precedence.
@@ -22,7 +22,8 @@ public struct QueueConfiguration: Sendable {
     public var changeLogLimit: Int
 
     /// The minimum free space on the file system of the storage folder, in bytes; 0 for no minimum. Below the minimum, no session starts, but running
-    /// sessions continue. ``diskFloorOverride`` takes precedence, and so does a minimum that ``TransferQueue/setDiskFloor(_:)`` stored.
+    /// sessions continue. A minimum that ``TransferQueue/setDiskFloor(_:)`` stored takes precedence, and ``diskFloorOverride`` takes precedence over
+    /// both.
     ///
     /// Default: 64 MiB, about the maximum size of the change log. With this margin, running sessions can store their progress for a while when the
     /// disk fills up.

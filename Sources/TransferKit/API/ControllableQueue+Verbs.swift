@@ -54,8 +54,8 @@ extension ControllableQueue {
         try await apply(.release, to: session.reference)
     }
 
-    /// Interrupts a running session, or delays a waiting session, so that another session can start. The session starts again automatically after
-    /// another session has started, or after 5 s if no other session can start.
+    /// Interrupts a running session, or delays a waiting session, so that another session can start. The yielding session starts again
+    /// automatically after another session has started, or after 5 s if no other session can start.
     public func yield(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.yield, to: session.reference)
     }

@@ -171,13 +171,13 @@ extension ControllableQueue {
     ///
     /// - Throws: The errors of ``sessions(_:)``, and the errors of the body.
     public func forEachSession(_ body: (SessionStatus) async throws -> Bool) async throws {
-        let (page, ahead) = (2_048, 2)
+        let (pageSize, pagesAhead) = (2_048, 2)
         try await withThrowingTaskGroup(of: (start: Int, sessions: [SessionStatus]).self) { group in
             var nextStart = 0
             func readNext() {
                 let start = nextStart
-                nextStart += page
-                group.addTask { (start, try await sessions(start..<start + page)) }
+                nextStart += pageSize
+                group.addTask { (start, try await sessions(start..<start + pageSize)) }
             }
             readNext()
             var read: [Int: [SessionStatus]] = [:]
@@ -185,9 +185,9 @@ extension ControllableQueue {
             while true {
                 while read[start] == nil, let result = try await group.next() { read[result.start] = result.sessions }
                 guard let found = read.removeValue(forKey: start), !found.isEmpty else { break }
-                start += page
+                start += pageSize
                 // Start reading the next pages, so that they arrive while the body handles this page.
-                while found.count == page, nextStart < start + ahead * page { readNext() }
+                while found.count == pageSize, nextStart < start + pagesAhead * pageSize { readNext() }
                 for session in found {
                     guard try await body(session) else { return group.cancelAll() }
                 }

@@ -34,8 +34,8 @@ extension TransferQueue {
         try await mailbox.send(.command(.perform(.enqueue(), .one(.id(draft.id)))))
     }
 
-    /// Runs a session now, like ``ControllableQueue/run(_:again:)``. Has no effect if the session is paused, was revoked (``revoke(_:)``), has
-    /// ended or does not exist.
+    /// Runs a waiting or running session now, like ``ControllableQueue/run(_:again:)``. Has no effect on a session in any other state, or on a
+    /// session that was revoked (``revoke(_:)``).
     package func runIfUnfinished(_ id: SessionID) async throws(QueueError) {
         // A session that begins to run between the two commands needs neither command, because it has no delay to skip.
         for state in [SessionState.running, .waiting] where !revoked.contains(id) {
@@ -43,7 +43,8 @@ extension TransferQueue {
         }
     }
 
-    /// Whether a run of the session has not ended. Such a run may still send, even if the queue has abandoned it and the session has failed.
+    /// Whether a run of the session has not ended. Such a run may still send bytes, even if the queue has abandoned the run and
+    /// the session has failed.
     package func hasUnendedRun(of id: SessionID) -> Bool {
         guard let key = scheduler.sessionIndex.key(of: id) else { return false }
         return scheduler.sessionIndex.details(key).run != 0 || scheduler.sessionIndex[key]?.conditions.contains(.runNotEnded) == true
@@ -61,7 +62,7 @@ extension TransferQueue {
     ///
     /// If the session does not exist, does nothing.
     ///
-    /// - Throws: ``QueueError``, including the code `invalidTransition` if a run of the session did not end in time, and may still send;
+    /// - Throws: ``QueueError``, including the code `invalidTransition` if a run of the session did not end in time, and may still send bytes;
     ///   `CancellationError` if the task is cancelled. After an error, the session stays interrupted and no run begins, so call this method again.
     package func withdraw(_ id: SessionID) async throws {
         revoke(id)

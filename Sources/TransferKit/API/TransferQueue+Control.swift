@@ -137,7 +137,7 @@ extension TransferQueue {
     }
 
     /// Returns when the queue is idle: it is started, no session runs, and no session can start without an action by the app or the user.
-    /// Returns immediately if the queue is not started. Also returns after the queue was asked to stop, or when the task is cancelled.
+    /// Returns immediately if the queue is not started. Also returns when the queue begins to stop, or when the task is cancelled.
     ///
     /// Before the call returns, the queue spends at most 30 s on removing remote content. The queue attempts all due removals, and makes
     /// one attempt at each removal that an earlier process postponed. It skips servers that asked to back off, or that took too long in this

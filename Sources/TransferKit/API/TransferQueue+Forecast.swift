@@ -29,8 +29,8 @@ extension TransferQueue {
         // The forecast assumes that the current limits of the timetables do not change.
         let clock = configuration.clock
         input.queue.rate = clock.currentLimit(scheduler.flags.rateLimit, scheduler.flags.timetable).map(Double.init)
-        for (key, entry) in scheduler.accounts where entry.account.timetable != nil {
-            input.accounts[key]?.rate = clock.currentLimit(entry.account.rateLimit, entry.account.timetable).map(Double.init)
+        for (key, state) in scheduler.accounts where state.account.timetable != nil {
+            input.accounts[key]?.rate = clock.currentLimit(state.account.rateLimit, state.account.timetable).map(Double.init)
         }
         let ids = input.waiting.filter { scheduler.sessionIndex[$0.key]?.state == .waiting }.compactMap { session in
             scheduler.sessionIndex[session.key].map { (key: session.key, id: $0.id) }

@@ -95,7 +95,7 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Rejects an update that would make one of the given sessions invalid, unless that session is failed or cancelled. Ignores completed
+    /// Rejects an update that would make one of the given sessions invalid, unless that session has failed or was cancelled. Ignores completed
     /// sessions, because an update does not change them.
     ///
     /// - Parameter always: Whether to check the sessions even if the update does not change their requirements.

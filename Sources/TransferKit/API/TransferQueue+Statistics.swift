@@ -7,7 +7,7 @@ extension TransferQueue {
         let now = configuration.clock.now()
         // The stored figures of running sessions are outdated. Use their live figures instead.
         let runs = live.compactMap { key, run in scheduler.sessionIndex[key].map { (key: key, state: $0.state, run: run) } }
-        let unrecorded = scheduler.flags.runTimes.unrecordedOfQueue(at: now)
+        let unrecordedTime = scheduler.flags.runTimes.unrecordedOfQueue(at: now)
         let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
         var states = totals.states
         states[.draft] = nil
@@ -32,7 +32,7 @@ extension TransferQueue {
         }
         return QueueStatistics(
             states, inFlight: sent, kept: kept, confirmed: totals.bytesConfirmed.addingSaturated(unrecordedBytes),
-            elapsed: totals.running + unrecorded, rate: throughput.rate(at: now),
+            elapsed: totals.running + unrecordedTime, rate: throughput.rate(at: now),
             removalsDue: try await clientReads.run { try await store.discardsAtServers() })
     }
 }

@@ -198,7 +198,7 @@ public actor TransferQueue: ControllableQueue {
         if isClockDue { log.append(.clock(seen: now.date, steady: scheduler.steadyDate(at: now))) }
         while true {
             do throws(StoreRefusal) {
-                schedule(try await store.commitIdentifyingFailure(writes + log))
+                startMaintenance(try await store.commitIdentifyingFailure(writes + log))
                 if isClockDue { clockStoredAt = now.uptime }
                 return
             } catch {
@@ -209,7 +209,7 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    private func schedule(_ pending: PendingMaintenance) {
+    private func startMaintenance(_ pending: PendingMaintenance) {
         if pending.hasDeferredWork { deferredDeletion.wake() }
         if pending.hasDueDiscards { discards.wake() }
     }

@@ -19,7 +19,7 @@ package enum PrivateFile {
     package static func read(_ path: FilePath, as what: String, limit: Int) throws(TransferError) -> [UInt8] {
         let name = "The \(what) \(path)"
         do {
-            // Checked before the file is opened, because opening a device can have side effects or block forever.
+            // Check the file before opening it, because opening a device can have side effects or block forever.
             try check(try path.stat(), path, name)
             let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
             return try file.closeAfter {

@@ -27,7 +27,8 @@ public struct ReferencedCredentials: CredentialProvider {
         self.app = app
     }
 
-    /// Reads the secret of a reference. Removes line breaks at the start and the end of a file. Files are read on a thread that may block.
+    /// Reads the secret that a reference names. Removes line breaks at the start and the end of a file's text. Reads files on a thread that
+    /// may block.
     ///
     /// - Throws: A ``/TransferCore/TransferError`` of the class `credentials` that names the variable, the file or the secret; the
     ///   `TransferError` of the app's function; or `CancellationError`.

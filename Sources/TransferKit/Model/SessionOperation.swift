@@ -12,7 +12,7 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case hold
     /// Releases the session after a hold.
     case release
-    /// Lets another session start before the session; a running or paused session releases its slot.
+    /// Lets another session start first; a running or paused session releases its slot.
     case yield
     /// Cancels the session. Its unfinished content stays, so that a retry resumes; with `discarding`, the queue removes the content.
     case cancel(discarding: Bool = false)

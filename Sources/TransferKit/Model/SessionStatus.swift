@@ -107,7 +107,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var bytesDone: Int64
     /// The number of bytes that the network accepted or delivered; at most ``bytesTotal`` if the total is known.
     public var bytesSent: Int64
-    /// The recent rate in bytes per second; nil unless the session runs, or if the rate is unknown.
+    /// The recent rate in bytes per second; nil if the session does not run, or if the rate is unknown.
     public var rate: Double?
     /// The average rate in bytes per second: ``bytesDone`` divided by ``secondsElapsed``; nil before the first confirmed byte.
     public var averageRate: Double?

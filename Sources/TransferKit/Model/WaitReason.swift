@@ -1,8 +1,8 @@
 public import Foundation
 public import TransferCore
 
-/// The reason why a waiting session does not run, or why a running session does not get on: the first unmet condition. The queue derives the reason from the current state, and never
-/// stores it.
+/// The reason why a waiting session does not run, or why a running session makes no progress: the first unmet condition. The queue derives the
+/// reason from the current state, and never stores it.
 public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue is stopped, draining or stopping.
     case queueNotRunning
@@ -35,8 +35,8 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case diskBelowFloor(free: Int64, floor: Int64)
     /// This machine lacks the disk space, memory, threads or file descriptors that the session needs.
     case noSpace(TransferError)
-    /// The session is running, but one of its local files or folders could not be read for 30 s, for example because a network share does not
-    /// respond. The text names the file.
+    /// The session is running, but the check of one of its local files, or the reading of a local folder, has taken more than 30 s, for example
+    /// because a network share does not respond. Other files of the session may continue. The text names the file or folder.
     case diskNotResponding(String)
     /// No session starts, because too many interrupted runs have not ended, and each of these runs occupies threads of this process. The value is the
     /// number of these runs.
@@ -49,7 +49,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case queueLimit
     /// The session is next, but all slots of its account are in use.
     case accountLimit
-    /// The session is next, but a paused session keeps the slot that it needs.
+    /// The session is next, but no slot is free, because the paused session with this ID keeps one.
     case slotHeld(by: SessionID)
     /// Only in a fleet, which is a queue of several hosts: no live member (host) may run the session. The text describes the members that may
     /// run it.
@@ -87,7 +87,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .order(let id): "The session waits for its turn after session \(id)."
         case .queueLimit: "The session is next. All slots of the queue are in use."
         case .accountLimit: "The session is next. All slots of its account are in use."
-        case .slotHeld(let id): "The session is next. The paused session \(id) keeps the slot that it needs."
+        case .slotHeld(let id): "The session is next. No slot is free, because the paused session \(id) keeps one."
         case .leased(let host):
             "The member \"\(host)\" still has the session. The session can start again when the member gives it back, or when the "
                 + "member's lease ends."

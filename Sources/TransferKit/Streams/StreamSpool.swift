@@ -33,7 +33,7 @@ package final class StreamSpool: Sendable {
         var saved: Int64 = 0
         /// The bytes before this offset have been freed, or will be freed.
         var released: Int64 = 0
-        /// Whether the producer must wait, because it is too far ahead of the confirmed bytes.
+        /// Whether the producer must wait, because the producer is too far ahead of the confirmed bytes.
         var isPaused = false
         /// The offset that the producer may reach regardless of confirmations.
         var requiredOffset: Int64 = 0
@@ -42,7 +42,7 @@ package final class StreamSpool: Sendable {
 
     /// A reason why the stream is delayed.
     enum Delay: Sendable {
-        /// The disk is full, and the producer waits. The error is nil if the producer no longer waits.
+        /// The error that reports a full disk, for which the producer waits; nil if the producer no longer waits.
         case shortage(TransferError?)
         /// The transport sends nothing before the end of the stream. Reported once.
         case untilComplete
@@ -109,8 +109,8 @@ package final class StreamSpool: Sendable {
     /// The offset of the first byte that can still be read.
     var released: Int64 { state.withLock { $0.released } }
 
-    /// Sets a callback for the size of the stream. The callback is called once: when the stream becomes complete, or immediately if it
-    /// already is. Replaces the previous callback; nil removes it.
+    /// Sets a callback for the size of the stream. The callback is called once: when the stream becomes complete, or immediately if the stream
+    /// is already complete. Replaces the previous callback; nil removes it.
     ///
     /// Many attempts may end before the stream is complete, so each attempt removes its callback when it ends.
     func whenComplete(_ call: (@Sendable (Int64) -> Void)?) {
@@ -300,9 +300,9 @@ package final class StreamSpool: Sendable {
         growth.update(.growing(written))
     }
 
-    /// Runs a body with the open file, on a thread that may block.
+    /// Calls a closure with the open file, on a thread that may block.
     ///
-    /// - Throws: The errors of the body; `CancellationError` if the file was closed.
+    /// - Throws: The errors of the closure; `CancellationError` if the file was closed.
     private func withFile(_ body: @escaping @Sendable (FileDescriptor) throws -> Void) async throws {
         try await BlockingIO.run(.storage) { [file] in
             try file.withLock { file in

@@ -19,7 +19,7 @@ package final class EventHub: Sendable {
         /// The subscribers of single sessions. An event wakes only the subscribers of its own sessions, because each of 100,000 sessions
         /// can have a subscriber.
         var sessionSubscribers: [SessionID: [Subscriber]] = [:]
-        /// The context values of running sessions, which their events contain. A session's value stays until the session has released its slot.
+        /// The context values of running sessions, for the sessions' events. A session's value stays until the session has released its slot.
         var contexts: [SessionID: Data] = [:]
         /// If at least this number of sessions have subscribers, the next subscription to a session removes the released subscribers.
         var nextCleanup = 64

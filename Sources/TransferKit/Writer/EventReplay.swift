@@ -28,7 +28,7 @@ struct EventReplay: Sendable {
         range = missed
     }
 
-    /// The next past event; nil if the requested part of the log has been read.
+    /// The next past event; nil if the requested range of the log has been read.
     ///
     /// - Throws: `CancellationError`.
     mutating func next() async throws -> QueueEvent? {

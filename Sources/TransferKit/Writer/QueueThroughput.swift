@@ -44,7 +44,7 @@ package final class QueueThroughput: Sendable {
         }
     }
 
-    /// Records the bytes that a run has moved since it began. No effect after the run has ended.
+    /// Records the bytes that a run has moved since it began. Has no effect after the run has ended.
     package func sample(_ run: UInt64, moved: Int64, at uptime: Duration) {
         state.withLock { state in
             guard let seen = state.seen[run] else { return }

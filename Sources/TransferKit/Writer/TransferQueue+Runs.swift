@@ -52,7 +52,7 @@ extension TransferQueue {
         latestRefresh[key] = number
         Task { [store] in
             let record = try? await store.sessions([key]).first
-            // If the options changed again during this read, the result may be outdated. Only the result of the last read counts.
+            // If the options changed again during this read, the result may be outdated. Only the result of the last read is used.
             guard latestRefresh[key] == number else { return }
             latestRefresh[key] = nil
             guard let record, live[key] === run else { return }
@@ -254,7 +254,7 @@ extension TransferQueue {
         let duration = run.duration(at: clock.now())
         meters.recordRun(of: scheduler.accounts[account]?.account.name, labels, duration)
         guard live[key] === run else { return }
-        // An abandoned run does not count, because its duration includes the time for which it hung.
+        // Omit an abandoned run from the rates, because its duration includes the time for which the run hung.
         lastRates.add(bytes: run.moved, in: duration, account: account)
         forget(run, of: key)
     }

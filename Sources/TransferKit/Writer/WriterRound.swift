@@ -4,7 +4,7 @@ import TransferCore
 struct WriterRound {
     /// The reaction to a change that the database refuses permanently.
     enum Remedy: Equatable {
-        /// Drops the input at this index, and returns the error to the caller of the input.
+        /// Drops the input at this index, and returns the error to the caller that sent the input.
         case refuse(Int)
         /// Quarantines the session.
         case quarantine(SessionKey)
@@ -42,8 +42,8 @@ struct WriterRound {
         transaction.append(scheduler.schedule(at: now))
     }
 
-    /// Handles a refused input if it reports the end of a run. Such an input takes effect although the database refuses its writes, because the
-    /// end of a run frees a slot.
+    /// Handles a refused input if the input reports the end of a run. Such an input takes effect although the database refuses its writes, because
+    /// the end of a run frees a slot.
     ///
     /// - Returns: The input's transaction without its writes; nil if the input is not the end of a run.
     private static func transactionWithoutWrites(_ input: Input, _ scheduler: inout Scheduler, at now: DualInstant) -> Transaction? {

@@ -59,7 +59,7 @@ struct APIRouter: Sendable {
         }
     }
 
-    /// Reads from the queue, and returns the response; or returns the response of a recent read with the same key.
+    /// Returns the response of a recent read with the same key; otherwise reads from the queue.
     private func shared(_ key: String, _ read: @escaping @Sendable () async throws -> WebResponse) async throws -> WebResponse {
         try await snapshots.value(for: key, read: read)
     }

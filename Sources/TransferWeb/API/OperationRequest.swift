@@ -108,7 +108,8 @@ struct OperationRequest: Sendable {
         return name == "enqueue" ? .enqueue(to: destination, isHeld: isHeld) : .move(to: destination)
     }
 
-    /// Returns the destination of a move. If the client sent a revision of the order, this is an index with that revision.
+    /// Returns the destination of a move. If the client sent a revision of the order, the destination is an index with that
+    /// revision.
     ///
     /// This method reads the index before the transaction of the move. If the order still has the expected revision in the transaction, it also had
     /// this revision when the index was read, because revisions only grow.

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// The limits of the queue that a client sets, like `transferq queue set`. If a member is missing, its limit does not change. The value null
+/// The queue limits that a client sets, as with `transferq queue set`. If a member is missing, its limit does not change. The value null
 /// removes the rate limit, the timetable, or the limit on completed sessions.
 struct QueueLimits {
     private let maxSessions: Int?

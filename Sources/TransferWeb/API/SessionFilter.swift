@@ -16,7 +16,7 @@ struct SessionFilter: Sendable {
     let limit: Int
     /// The states of the listed sessions; empty for all.
     let states: Set<SessionState>
-    /// Whether the request itself names states, instead of using the preset ones.
+    /// Whether the request itself names states. If not, the preset states apply.
     let namesStates: Bool
     let account: String?
     let tag: String?

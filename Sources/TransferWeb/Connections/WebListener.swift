@@ -130,9 +130,9 @@ final class WebListener: Sendable {
 /// An error that makes Hummingbird close the connection after a request.
 private struct ConnectionClosed: Error {}
 
-/// Writes a stream, and closes the connection if the client does not read for too long.
+/// Writes a stream, and closes the connection if the client reads nothing for too long.
 ///
-/// Unchecked: only the task that runs the stream uses the writer, and the connection waits for the end of this task.
+/// `@unchecked Sendable` is safe, because only the task that runs the stream uses the writer, and the connection waits for the end of this task.
 private struct TimedBodyWriter: ResponseBodyWriter, @unchecked Sendable {
     private var writer: any ResponseBodyWriter
     private let channel: any Channel

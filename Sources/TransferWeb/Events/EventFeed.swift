@@ -31,7 +31,7 @@ actor EventFeed {
         let revision: UInt64
         /// The position after the last event.
         let position: Int
-        /// The position after the events of earlier databases. Revisions that a client knew before this position are invalid.
+        /// The position after the events of earlier databases. A revision that a client received before this position is invalid.
         let databasePosition: Int
     }
 

@@ -68,7 +68,8 @@ struct EventStream: Sendable {
         }
     }
 
-    /// Sends events from the queue's change log until the feed contains all later events. While the queue can't be reached, waits for it.
+    /// Sends events from the queue's change log until the feed contains all later events. While the queue can't be reached, waits for
+    /// the queue.
     ///
     /// - Parameters:
     ///   - revision: The revision of the last event that the client received; nil for none.
@@ -128,7 +129,7 @@ struct EventStream: Sendable {
         throw CancellationError()
     }
 
-    /// Waits for a change of the feed. Sends comments, which show that the connection is in use.
+    /// Waits while a condition about the feed is true. Sends comments during the wait, to show that the connection is in use.
     @concurrent
     private func wait(
         while condition: (_ end: EventFeed.End?, _ isReachable: Bool) -> Bool, _ output: inout EventOutput

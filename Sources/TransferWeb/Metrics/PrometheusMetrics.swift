@@ -43,7 +43,7 @@ public final class PrometheusMetrics: MetricsFactory {
     /// Creates a factory without metrics.
     public init() {}
 
-    /// Sets the help text of a metric.
+    /// Sets the kind and the help text of a metric.
     func describe(_ label: String, as kind: String, _ help: String) {
         state.withLock { $0.families[Self.name(label)] = Family(kind: kind, help: help) }
     }

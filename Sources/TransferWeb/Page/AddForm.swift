@@ -17,7 +17,7 @@ struct AddForm {
             <label>Destination folder <input name="to" aria-describedby="to-hint"></label>
             <label>Name <input name="name" placeholder="from the first path"></label>
             <p id="to-hint" class="hint wide">A download needs an absolute local path. For an upload, a folder on the server, or empty.</p>
-            <label class="check"><input type="checkbox" name="hold" value="true"> Hold it until I release it</label>
+            <label class="check"><input type="checkbox" name="hold" value="true"> Hold until released</label>
             <button name="do" value="add">Add</button></form></details>
             """
     }

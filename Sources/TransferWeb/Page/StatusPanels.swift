@@ -13,8 +13,8 @@ struct StatusPanels {
         let waiting = status.paused + status.held + status.waiting
         return """
             <p class="mode" data-mode="\(status.mode.rawValue)">\(status.isIdle ? "idle" : status.mode.rawValue)</p>
-            <dl><div><dt>Rate</dt><dd>\(Figures.rate(statistics.rate ?? 0))</dd></div><div><dt>Left</dt><dd>\(Figures.time(statistics.secondsRemaining))</dd></div>\
-            <div><dt>Remaining</dt><dd>\(Figures.size(statistics.bytesRemaining))</dd></div><div><dt>Running</dt><dd>\(status.running)\(status.sessionLimit.map { " of \($0)" } ?? "")</dd></div>\
+            <dl><div><dt>Rate</dt><dd>\(Figures.rate(statistics.rate ?? 0))</dd></div><div><dt>Time left</dt><dd>\(Figures.time(statistics.secondsRemaining))</dd></div>\
+            <div><dt>Bytes left</dt><dd>\(Figures.size(statistics.bytesRemaining))</dd></div><div><dt>Running</dt><dd>\(status.running)\(status.sessionLimit.map { " of \($0)" } ?? "")</dd></div>\
             <div><dt>Waiting</dt><dd>\(waiting)</dd></div><div><dt>Failed</dt><dd>\(status.failed)</dd></div><div><dt>Limit</dt><dd>\(status.currentRateLimit.map { Figures.rate(Double($0)) } ?? "none")\(timetable(status.timetable))</dd></div></dl>
             """
     }

@@ -62,7 +62,7 @@
         if (response.status === 401) location.reload();
         refreshSoon(2000);
       }
-    } catch { warn("The server does not respond. Trying again."); refreshSoon(2000); }
+    } catch { warn("The server is not responding. Trying again."); refreshSoon(2000); }
     isLoading = false;
     waiting.unshift(...served);
     if (isStale) refreshSoon(100);
@@ -94,7 +94,7 @@
     }
     if (opened && parts.detail && !(dialog.contains(document.activeElement) && document.activeElement.matches("input"))) showDetail(parts.detail);
     updateRows();
-    if (list.scrollTop !== top) list.scrollTop = top; // Between two windows of rows, the list is shorter for a moment.
+    if (list.scrollTop !== top) list.scrollTop = top; // While the rows were replaced, the list was shorter.
     follow(); // The user may have scrolled since the request.
   }
 
@@ -189,9 +189,9 @@
     try {
       const result = await send("/forms", fields);
       if (result.changed) {
-        const many = result.changed.length === 1 ? "1 session" : result.changed.length + " sessions";
+        const amount = result.changed.length === 1 ? "1 session" : result.changed.length + " sessions";
         for (const each of result.refused) if (each.code === "noSuchSession") selected.delete(each.id);
-        showMessage([many + " " + (past[verb] || "changed") + ".", ...result.refused.map((each) => each.detail)].join(" "));
+        showMessage([amount + " " + (past[verb] || "changed") + ".", ...result.refused.map((each) => each.detail)].join(" "));
       } else if (verb === "add") showMessage("The session was added.");
       else if (verb === "limits") showMessage("The limits were saved.");
       else if (result.mode) showMessage("The queue is " + result.mode + ".");
@@ -423,7 +423,7 @@
       if (row && event.bytesTotal > 0) $("progress", row).value = Math.floor(1000 * Math.min(0.99, done / event.bytesTotal));
       refreshSoon(1000);
     };
-    source.addEventListener("owner", ({ data }) => { warn(JSON.parse(data).isReachable ? "" : "The queue does not respond. Reload the page to see why."); refreshSoon(0); });
+    source.addEventListener("owner", ({ data }) => { warn(JSON.parse(data).isReachable ? "" : "The queue is not responding. Reload the page to see why."); refreshSoon(0); });
     source.onerror = () => {
       warn("The connection was lost. Reconnecting.");
       if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);

@@ -37,10 +37,10 @@ final class Admission: Sendable {
     /// machine could replace the cookie.
     var cookieName: String { "\(isSecure ? "__Host-" : "")transferq-\(port.withLock { $0 })" }
 
-    /// Checks the rate of all requests, and the host and the origin of this request, and finds its client.
+    /// Checks the rate of requests, checks the host and the origin of this request, and identifies the client.
     ///
     /// - Returns: The client that sent the request; nil without a valid token or cookie.
-    /// - Throws: A ``Problem`` if the server receives too many requests, if the host is not acceptable, or if a page of another site may have
+    /// - Throws: A ``Problem`` if the server receives too many requests, if the server does not serve the host, or if a page of another site may have
     ///   caused the request.
     func admit(_ request: WebRequest) throws(Problem) -> Client? {
         let client = client(of: request)

@@ -124,7 +124,7 @@ package struct Setting<Options: Sendable>: Sendable {
         empty standard: String = "none"
     ) {
         self.init(
-            name, values, standard: { Self.shown($0[keyPath: path], format) ?? standard },
+            name, values, standard: { Self.markdown($0[keyPath: path], format) ?? standard },
             read: { (name, text, options) throws(TransferError) in options[keyPath: path] = try format.value(of: name, text) },
             write: { [name: format.text($0[keyPath: path])] })
     }
@@ -198,7 +198,7 @@ package struct Setting<Options: Sendable>: Sendable {
         return name.hasPrefix(prefix) && name.utf8.count > prefix.utf8.count
     }
 
-    private static func shown<Value>(_ value: Value, _ format: SettingFormat<Value>) -> String? {
+    private static func markdown<Value>(_ value: Value, _ format: SettingFormat<Value>) -> String? {
         let text = format.text(value)
         guard let bytes = value as? Int64, bytes > 1, bytes % (1 << 20) == 0 else { return text.isEmpty ? nil : "`\(text)`" }
         return "`\(text)` (\(bytes >> 20) MiB)"

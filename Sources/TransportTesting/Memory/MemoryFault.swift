@@ -18,7 +18,7 @@ public enum MemoryFault: Hashable, Sendable {
     case forget
 }
 
-/// The pending faults. Each attempt or listing removes the first fault that matches its remote name from the list, and simulates it.
+/// The pending faults. Each attempt or listing simulates the first fault that matches its remote name, and removes this fault from the list.
 public final class MemoryFaultList: Sendable {
     private let pending = Locked<[(fault: MemoryFault, path: String?)]>([])
 
@@ -29,7 +29,7 @@ public final class MemoryFaultList: Sendable {
     /// - Parameters:
     ///   - fault: The fault.
     ///   - path: The remote name of the file, or nil for any file.
-    ///   - times: The number of affected attempts.
+    ///   - times: The number of affected attempts or listings.
     public func append(_ fault: MemoryFault, for path: String? = nil, times: Int = 1) {
         pending.withLock { $0.append(contentsOf: repeatElement((fault: fault, path: path), count: times)) }
     }

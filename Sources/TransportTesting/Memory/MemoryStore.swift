@@ -31,7 +31,7 @@ struct MemoryStore: Sendable {
     private(set) var uploads: [String: Upload] = [:]
     /// The IDs of all uploads in the order of their creation.
     private var order: [String] = []
-    /// The IDs of the uploads with each name, in the order of their creation.
+    /// The IDs of the uploads by remote name, in the order of their creation.
     private var idsByPath: [String: [String]] = [:]
 
     mutating func create(at address: String, _ path: RemotePath) -> String {

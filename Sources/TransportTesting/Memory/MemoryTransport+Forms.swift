@@ -29,7 +29,7 @@ extension MemoryTransport: FormUploading {
     /// The complete forms, in the order in which they arrived. A form that was sent twice occurs twice.
     public var forms: [MemoryForm] { state.withLock { $0.forms } }
 
-    /// Receives a form. Like the form handler of a web server, keeps nothing of an incomplete form.
+    /// Transfers a form. Like the form handler of a web server, the other end keeps nothing of an incomplete form.
     ///
     /// The positions of gates and cuts are byte positions in the sequence of all files of the form.
     func send(

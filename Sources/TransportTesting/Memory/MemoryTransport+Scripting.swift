@@ -53,7 +53,7 @@ extension MemoryTransport {
         }
     }
 
-    /// Returns the position of the next closed gate; `.max` if all gates are open.
+    /// Returns the position of the next closed gate after a position; `.max` if there is no such gate.
     func nextGate(_ path: String, after position: Int64) -> Int64 {
         closedGates(of: path).map(\.position).filter { $0 > position }.min() ?? .max
     }

@@ -47,7 +47,7 @@ public final class MemoryTransport: Transport {
     /// Creates a transport without content.
     ///
     /// - Parameters:
-    ///   - id: The ID in endpoints of this transport.
+    ///   - id: The transport's ID in endpoints.
     ///   - chunkSize: The number of bytes to transfer at a time, at least 1.
     ///   - chunksPerCheckpoint: The number of steps of `chunkSize` bytes between checkpoints, at least 1. An attempt also saves a
     ///     checkpoint before the first byte of an upload and after the last byte of a file.

@@ -50,7 +50,7 @@ struct SourceReader: Sendable {
         try await Self.onQueue { [descriptor, source] in try Self.compare(descriptor, with: source) }
     }
 
-    /// Returns the readable size of the source, and whether it is complete.
+    /// Returns the readable size of the source, and whether the source is complete.
     ///
     /// - Throws: The error of the producer of a growing source.
     func extent() throws(TransferError) -> (end: Int64, isComplete: Bool) {

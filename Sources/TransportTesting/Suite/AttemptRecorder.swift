@@ -26,7 +26,7 @@ final class AttemptRecorder: Sendable {
     /// - Parameters:
     ///   - allowance: The number of bytes that the attempt may move before ``allowAll()``; nil for any number.
     ///   - onSave: Called with each checkpoint, before ``checkpoints`` contains the checkpoint.
-    ///   - onProgress: Called with each report of progress.
+    ///   - onProgress: Called with the number of confirmed bytes in each progress report.
     init(
         allowance: Int? = nil, onSave: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in },
         onProgress: @escaping @Sendable (_ confirmed: Int64) -> Void = { _ in }

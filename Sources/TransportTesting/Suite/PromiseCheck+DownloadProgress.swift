@@ -11,7 +11,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let download = try await makeDownload(Self.largeSize)
             let recorder = AttemptRecorder()
             try await fixture.cut(afterBytes: Int64(cut))
-            guard try await receiveIsInterrupted(download, recorder, "When the connection broke after \(cut) bytes") else { continue }
+            guard try await receiveUntilInterrupted(download, recorder, "When the connection broke after \(cut) bytes") else { continue }
             try require(download.received == nil, "After the connection broke at \(cut) bytes, a file with the final name exists.")
             try await resume(download, after: recorder, "After the connection broke at \(cut) bytes")
         }
@@ -20,7 +20,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     /// Runs an attempt whose connection breaks.
     ///
     /// - Returns: Whether the attempt failed. With several segments, the attempt's other connections may complete the file.
-    private func receiveIsInterrupted(_ download: Download, _ recorder: AttemptRecorder, _ situation: String) async throws -> Bool {
+    private func receiveUntilInterrupted(_ download: Download, _ recorder: AttemptRecorder, _ situation: String) async throws -> Bool {
         guard fixture.options.segmentsPerFile > 1 else {
             _ = try await failure(situation) { try await receive(download, recorder) }
             return true
@@ -79,7 +79,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     }
 
     func changedFileIsNotResumed() async throws {
-        let (download, checkpoint) = try await halfReceived()
+        let (download, checkpoint) = try await makeHalfReceivedDownload()
         let other = Self.content(Self.largeSize, seed: 99)
         try await fixture.provide(other, as: download.path)
         try await expect(.resumeLost, "When the file changed before the download was resumed") {
@@ -89,13 +89,13 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     }
 
     func lostPartFileIsNotResumed() async throws {
-        let (download, checkpoint) = try await halfReceived()
+        let (download, checkpoint) = try await makeHalfReceivedDownload()
         try FileManager.default.removeItem(atPath: download.destination.partPath.string)
         try await expect(.resumeLost, "When the part file was removed") { try await receive(download, from: checkpoint) }
     }
 
     /// Returns an unfinished download with a checkpoint that covers at least one byte.
-    private func halfReceived() async throws -> (Download, Checkpoint) {
+    private func makeHalfReceivedDownload() async throws -> (Download, Checkpoint) {
         let download = try await makeDownload(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 2_000_000)
         let attempt = start(download, recorder)
@@ -121,7 +121,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let first = AttemptRecorder()
         try await fixture.cut(afterBytes: 2_000_000)
         let second = AttemptRecorder()
-        if try await receiveIsInterrupted(download, first, "When the connection broke") {
+        if try await receiveUntilInterrupted(download, first, "When the connection broke") {
             try await receive(download, from: first.checkpoints.last, second)
         }
         for recorder in [first, second] {

@@ -124,20 +124,20 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     // MARK: The existing file
 
     func existingFileIsKeptByDefault() async throws {
-        let mine = Data("mine".utf8)
+        let existing = Data("mine".utf8)
         let download = try await makeDownload(Self.largeSize)
-        try mine.write(to: URL(filePath: download.destination.path.string))
+        try existing.write(to: URL(filePath: download.destination.path.string))
         try await expect(.permanent, "When the file existed") { try await receive(download) }
-        try require(download.received == mine, "The existing file was replaced.")
+        try require(download.received == existing, "The existing file was replaced.")
 
         let late = try await makeDownload(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 100_000)
         let attempt = start(late, recorder)
         try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
-        try mine.write(to: URL(filePath: late.destination.path.string))
+        try existing.write(to: URL(filePath: late.destination.path.string))
         recorder.allowAll()
         try await expect(.permanent, "When the file appeared during the attempt") { try await attempt.value(within: deadline, of: self) }
-        try require(late.received == mine, "The file that appeared during the attempt was replaced.")
+        try require(late.received == existing, "The file that appeared during the attempt was replaced.")
     }
 
     func replacesIfConfigured() async throws {

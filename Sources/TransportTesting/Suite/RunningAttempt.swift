@@ -20,7 +20,7 @@ struct RunningAttempt: Sendable {
         try await waitUntilReached(recorder.exhausted, within: deadline, of: check)
     }
 
-    /// Waits until the attempt opens a latch, or has ended.
+    /// Waits until a latch is open, or the attempt has ended.
     ///
     /// - Throws: A violation if neither happens within the deadline.
     func waitUntilReached<Fixture>(

@@ -6,7 +6,7 @@ public import TransferCore
 ///
 /// Create a new fixture, with a server that has no other clients, for each call of ``TransportPromise/verify(_:deadline:)``.
 public protocol TransportFixture: Sendable {
-    /// The transport under test. The fixture's owner shuts it down.
+    /// The transport under test. The suite does not shut down the transport.
     var transport: any Transport { get }
 
     /// A working endpoint. If the transport can authenticate, the endpoint refers to a credential that ``credentials`` reads.
@@ -21,7 +21,7 @@ public protocol TransportFixture: Sendable {
     /// The values of the secrets, which must not appear in errors, receipts and checkpoints. Choose values that an error can't contain by chance.
     var secrets: [String] { get }
 
-    /// An empty folder for sources. The fixture's owner removes it.
+    /// An empty folder for local files. The suite does not remove the folder.
     var folder: FilePath { get }
 
     /// The options of every attempt; by default, the defaults of ``/TransferCore/AttemptOptions``.
@@ -43,8 +43,8 @@ public protocol TransportFixture: Sendable {
     /// Returns whether the other end has a file and considers the file complete.
     func isComplete(_ path: RemotePath) async throws -> Bool
 
-    /// Breaks the connection of the next attempt that transfers `bytes` bytes, right after the last of these bytes. The server must have stored
-    /// the bytes before the connection breaks. Later attempts are not affected.
+    /// Breaks the connection of the next attempt that transfers at least `bytes` bytes, right after the last of these bytes. The server must
+    /// have stored the bytes before the connection breaks. Later attempts are not affected.
     func cut(afterBytes bytes: Int64) async throws
 }
 

@@ -15,7 +15,7 @@
 
 static _Atomic long allocations, hops, statements, syncs, sends, sent;
 
-// glibc's own names of the functions that this library replaces.
+// glibc's own names for the functions that this library replaces.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *memory, size_t size);

@@ -1,8 +1,8 @@
 // A server that receives bytes as fast as a socket delivers them, and discards them. The server gives an upper bound for the speed of uploads.
 //
 // Implements the part of tus 1.0.0 that a correct client needs: OPTIONS, POST with Upload-Length or a concatenation, HEAD, PATCH and
-// DELETE. Also implements PUT for `curl -T`, and the creation of a complete upload by version 10 of the IETF's Resumable Uploads for
-// HTTP. Uses one thread for each connection.
+// DELETE. Also implements PUT for `curl -T`, and the creation of a complete upload according to interop version 10 of the IETF
+// protocol Resumable Uploads for HTTP. Uses one thread for each connection.
 //
 // Usage: tus-sink [PORT]. Without PORT, uses a free port. Prints the port on which it listens.
 #define _GNU_SOURCE
@@ -32,7 +32,7 @@ struct request {
     long upload;  // -1 if the path names no upload
     long long content_length, upload_length, upload_offset;
     int expects_continue, closes, is_ietf;
-    long long concatenated;  // the number of bytes in all segments of a concatenation; -1 for another request
+    long long concatenated;  // the number of bytes in all segments of a concatenation; -1 for any other request
 };
 
 static long long number_after(const char *head, const char *name, long long missing) {

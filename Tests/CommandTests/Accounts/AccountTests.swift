@@ -29,7 +29,7 @@ import Testing
         let credentials = try #require(endpoints[0]["credentials"] as? [[String: Any]])
         #expect(credentials.map { $0["kind"] as? String } == ["bearer", "password", "header"])
         #expect(credentials[0]["environment"] as? String == "STUDIO_TOKEN")
-        // The path is stored as absolute, because the file is read later, possibly from another working directory.
+        // The account contains the absolute path, because the file is read later, possibly by a process with another working directory.
         #expect(credentials[1]["file"] as? String == "\(folder)/password")
         #expect(credentials[2]["name"] as? String == "X-Api-Key")
 

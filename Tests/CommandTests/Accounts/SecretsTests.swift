@@ -6,7 +6,7 @@ import Testing
 import TransferControl
 import TransferKit
 
-/// No output, log, process list or file of the storage folder contains a secret.
+/// No output, log, process list or file in the storage folder contains a secret.
 @Suite(.serialized) struct SecretsTests {
     private static let secrets = [
         "hunter2-token", "hunter2-password", "hunter2-header", "hunter2-file", "hunter2-key", "hunter2-passphrase", "hunter2-proxy",
@@ -25,17 +25,17 @@ import TransferKit
             try program.folder.file("key", bytes: Array(Self.secrets[4].utf8))
             let url = studio.url.absoluteString
             let login = url.replacing("http://", with: "http://user@")
-            var seen: [CommandResult] = []
+            var results: [CommandResult] = []
             for account in [
                 ["one", url, "--token-env", "TOKEN", "--header-env", "X-Api-Key: KEY"],
                 ["two", url, "--token-file", "token", "--header-file", "X-Api-Key: key"],
                 ["three", login, "--password-env", "PASSWORD"],
             ] {
-                seen.append(try await program.run(["account", "add", "--json"] + account))
+                results.append(try await program.run(["account", "add", "--json"] + account))
                 try program.folder.file(account[0], size: 1_000)
-                seen.append(try await program.run("add", account[0], account[0]))
+                results.append(try await program.run("add", account[0], account[0]))
             }
-            #expect(seen.allSatisfy { $0.status == 0 })
+            #expect(results.allSatisfy { $0.status == 0 })
             try program.folder.file("large", size: 1 << 20)
             try await program.succeed("add", "one", "large")
             // The server rejects the first requests, so that the output contains errors.
@@ -50,7 +50,7 @@ import TransferKit
                 processes += String(decoding: arguments ?? Data(), as: UTF8.self)
             }
             #expect(processes.contains("--progress"))
-            seen.append(await run.result())
+            results.append(await run.result())
             for command in [
                 ["list"], ["show", "--json"], ["watch"], ["queue", "status"], ["account", "list"], ["account", "show", "one"],
                 ["account", "show", "three"], ["account", "check", "one"], ["account", "check", "two"], ["account", "check", "three"],
@@ -60,17 +60,17 @@ import TransferKit
                 if ["show", "why"].contains(command[0]) {
                     arguments.append(try await program.succeed("list", "--json").objects().first?["id"] as? String ?? "")
                 }
-                for form in [["-vv"], ["-vv", "--json"]] { seen.append(try await program.run(arguments + form)) }
+                for options in [["-vv"], ["-vv", "--json"]] { results.append(try await program.run(arguments + options)) }
             }
             let sent = studio.server.statistics.uploads.count(where: \.isComplete)
             #expect(sent >= 3, "Without these uploads, the program may not have used the secrets.")
 
-            let text = seen.map { $0.output + $0.diagnostics }.joined() + processes
+            let text = results.map { $0.output + $0.diagnostics }.joined() + processes
             for needle in Self.needles { #expect(!text.contains(needle), "\(needle)") }
             #expect(text.contains("one") && text.contains("TOKEN"))
             for file in try FileManager.default.subpathsOfDirectory(atPath: program.store.string) {
                 let bytes = (try? Data(contentsOf: URL(fileURLWithPath: program.store.pushing(FilePath(file)).string))) ?? Data()
-                for needle in Self.needles { #expect(bytes.range(of: Data(needle.utf8)) == nil, "\(file) has \(needle)") }
+                for needle in Self.needles { #expect(bytes.range(of: Data(needle.utf8)) == nil, "\(file) contains \(needle)") }
             }
         }
     }
@@ -104,8 +104,8 @@ import TransferKit
         try await program.succeed(
             "account", "add", "form", "https+form://one.example/in", "--setting", "field.password=hunter2-password",
             "--setting", "field.x-amz-signature=hunter2-key", "--setting", "field.place=london")
-        for form in [[], ["--json"]] {
-            let shown = try await program.run(["account", "show", "form"] + form).output
+        for options in [[], ["--json"]] {
+            let shown = try await program.run(["account", "show", "form"] + options).output
             #expect(shown.contains("field.password") && shown.contains("london") && !shown.contains("hunter2"), "\(shown)")
         }
     }
@@ -122,7 +122,7 @@ import TransferKit
         try program.folder.file("passphrase", bytes: Array(Self.secrets[5].utf8))
         let address = "sftp://\(server.user)@127.0.0.1:\(server.port)\(server.folder.path)/"
         let trust = ["--known-hosts", "hosts", "--host-key", "accept-new"]
-        var seen: [CommandResult] = []
+        var results: [CommandResult] = []
         for account in [
             ["word", address, "--password-env", "PASSWORD"] + trust,
             ["key", address, "--identity", key.path, "--passphrase-file", "passphrase"] + trust,
@@ -132,9 +132,9 @@ import TransferKit
                 "--proxy-password-env", "PROXY",
             ],
         ] {
-            seen.append(try await program.run(["account", "add", "--json"] + account))
+            results.append(try await program.run(["account", "add", "--json"] + account))
         }
-        #expect(seen.allSatisfy { $0.status == 0 }, "\(seen)")
+        #expect(results.allSatisfy { $0.status == 0 }, "\(results)")
         let agent = try await program.succeed("agent", "start", "-v", "--json")
         do {
             let process = try #require(try agent.objects().first?["process"] as? Int)
@@ -148,13 +148,13 @@ import TransferKit
                 if case .attemptFailed = event.kind { break }
             }
             for account: String in ["word", "key", "proxy"] {
-                for form in [["-vv"], ["-vv", "--json"]] {
-                    seen.append(try await program.run(["account", "check", account] + form))
-                    seen.append(try await program.run(["account", "show", account] + form))
+                for options in [["-vv"], ["-vv", "--json"]] {
+                    results.append(try await program.run(["account", "check", account] + options))
+                    results.append(try await program.run(["account", "show", account] + options))
                 }
             }
             for command in [["doctor"], ["list"]] {
-                seen.append(try await program.run(command + ["-vv", "--json"]))
+                results.append(try await program.run(command + ["-vv", "--json"]))
             }
             let arguments = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline"))
             #expect(Self.needles.allSatisfy { arguments.range(of: Data($0.utf8)) == nil })
@@ -163,14 +163,14 @@ import TransferKit
             throw error
         }
         try await program.succeed("agent", "stop")
-        let text = seen.map { $0.output + $0.diagnostics }.joined()
+        let text = results.map { $0.output + $0.diagnostics }.joined()
         for needle in Self.needles { #expect(!text.contains(needle), "\(needle)") }
         #expect(text.contains("PASSWORD") && text.contains("SHA256:"))
         let log = try String(contentsOfFile: program.store.appending("agent.log").string, encoding: .utf8)
         #expect(log.contains("A session completed.") && log.contains("An attempt failed: "))
         for file in try FileManager.default.subpathsOfDirectory(atPath: program.store.string) {
             let bytes = (try? Data(contentsOf: URL(fileURLWithPath: program.store.pushing(FilePath(file)).string))) ?? Data()
-            for needle in Self.needles { #expect(bytes.range(of: Data(needle.utf8)) == nil, "\(file) has \(needle)") }
+            for needle in Self.needles { #expect(bytes.range(of: Data(needle.utf8)) == nil, "\(file) contains \(needle)") }
         }
     }
 }

@@ -12,7 +12,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// `add` with its options, and transfers of the added sessions.
+/// The options of `add`, and transfers of the added sessions.
 @Suite(.serialized) struct AddOptionTests {
     @Test(arguments: [nil, "day/one"] as [String?])
     func uploadsFolder(to: String?) async throws {
@@ -67,13 +67,13 @@ import TransferKit
         #expect(session["files"] as? Int == 100_000 && session["bytesTotal"] as? Int == 100_000)
     }
 
-    /// Sends the paths through the control socket. Each file has a different name.
+    /// Sends the paths, each with a different name, through the control socket.
     @Test func addsHundredThousandPathsThroughOwner() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let folder = program.folder.path.appending("many")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
-        // Two files, because a file on ext4 can have at most 65,000 links.
+        // The paths are hard links to two files, because a file on ext4 can have at most 65,000 links.
         let files = try [program.folder.file("a", size: 1), program.folder.file("b", size: 1)]
         let count = 100_000
         for number in 0..<count { #expect(unsafe link(files[number % 2].string, "\(folder)/\(number)") == 0) }
@@ -191,7 +191,7 @@ import TransferKit
 
     @Test func endsStalledAttempt() async throws {
         try await LoopbackStudio.with { studio in
-            // The file is larger than the buffers of the sockets, so the transfer stalls.
+            // Half of the file is larger than the socket buffers, so the client can't send the rest when the server stops at this offset.
             let size = 64 << 20
             try studio.program.folder.file("a", size: size)
             studio.server.stopContent(at: Int64(size / 2))
@@ -218,12 +218,12 @@ import TransferKit
 }
 
 extension LoopbackStudio {
-    /// The number of `PATCH` requests with received content and without a response.
+    /// The number of `PATCH` requests whose content has begun to arrive, and that have no response yet.
     fileprivate var contentRequestsInFlight: Int {
         server.statistics.uploads.reduce(0) { $0 + $1.requests.count { $0.method == "PATCH" && $0.received > 0 && $0.status == nil } }
     }
 
-    /// The complete files on the server, by the path in their metadata.
+    /// Returns the local path of each file on the server, keyed by the path in the file's metadata. Expects that all files are complete.
     fileprivate func storedByPath() throws -> [String: String] {
         let folder = program.folder.path.appending("server").string
         var files: [String: String] = [:]

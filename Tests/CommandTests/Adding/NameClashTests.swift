@@ -116,7 +116,7 @@ import TransportTUS
         let stills = ["one/stills", "one/../one/stills"].map { TransferItem(folder.path.pushing(FilePath($0))) }
         #expect(try await rejection(queue, stills) == nil)
         #expect(try await rejection(queue, [stills[0], TransferItem(try file("three/stills"))]) != nil)
-        // The folder contains the same file under the same remote name, so no other file is lost.
+        // The folder contains the same file under the same remote name, so no file is lost.
         #expect(
             try await rejection(queue, [stills[0], TransferItem(folder.path.pushing("one/stills/1"), as: RemotePath("stills/1"))]) == nil)
         // `stills2/1` begins with the name of the folder `stills`, but is not in this folder.
@@ -177,7 +177,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// The deduplication key finds an existing session even if its remote names now clash.
+    /// A request with a known deduplication key returns the existing session, even if the remote names in the request now clash.
     @Test func findsExistingSessionByKey() async throws {
         let queue = try await open(["https://one.example/"])
         var request = try SessionRequest.upload([file("one/reel"), file("two/reel")], to: "a")

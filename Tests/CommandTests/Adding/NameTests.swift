@@ -14,7 +14,7 @@ import TransferCore
         Array(String(repeating: "x", count: 255).utf8), [0xF4, 0x8F, 0x9D, 0xA1],
     ]
 
-    private func make(_ program: TransferQ) throws {
+    private func createFiles(for program: TransferQ) throws {
         for (index, name) in Self.names.enumerated() {
             let file = try FileDescriptor.open(
                 FilePath(bytes: program.folder.path.bytes + [0x2F] + name), .writeOnly, options: .create, permissions: .ownerReadWrite)
@@ -26,7 +26,7 @@ import TransferCore
     func uploadsAllNames(fromStandardInput: Bool) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
-            try make(program)
+            try createFiles(for: program)
             let words: [[UInt8]] = ["add", "studio", "--each"].map { Array($0.utf8) }
             let input: [UInt8] = fromStandardInput ? Self.names.flatMap { $0 + [0] } : []
             // Arguments after -- are never options.
@@ -46,11 +46,11 @@ import TransferCore
                 #expect(bytes == program.folder.path.bytes + [0x2F] + name)
                 #expect((encoded != nil) == (String(validating: name, as: UTF8.self) == nil))
             }
-            let arrived = try arrivals(studio)
-            #expect(Set(arrived.keys) == Set(Self.names))
-            for (index, name) in Self.names.enumerated() { #expect(arrived[name] == Data(repeating: UInt8(index), count: index)) }
+            let received = try receivedContents(of: studio)
+            #expect(Set(received.keys) == Set(Self.names))
+            for (index, name) in Self.names.enumerated() { #expect(received[name] == Data(repeating: UInt8(index), count: index)) }
 
-            // No output contains control characters.
+            // No output contains control characters or U+202E, which reverses the direction of text.
             var shown = [run, try await program.succeed("list"), try await program.succeed("watch")]
             for id in ids.lines { shown.append(try await program.succeed("show", id)) }
             for text in shown.flatMap({ [$0.output, $0.diagnostics] }) {
@@ -85,7 +85,7 @@ import TransferCore
         }
     }
 
-    @Test func reportsUnreadableNames() async throws {
+    @Test func reportsMissingFilesWithUnusualNames() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let words: [[UInt8]] = ["add", "studio"].map { Array($0.utf8) }
@@ -103,7 +103,7 @@ import TransferCore
     }
 
     /// Returns the contents of the files on the server, keyed by the exact bytes of the names.
-    private func arrivals(_ studio: LoopbackStudio) throws -> [[UInt8]: Data] {
+    private func receivedContents(of studio: LoopbackStudio) throws -> [[UInt8]: Data] {
         let folder = studio.program.folder.path.appending("server").string
         var files: [[UInt8]: Data] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: folder) where name.hasSuffix(".json") {

@@ -14,7 +14,7 @@ import TransferCommands
         }
     }
 
-    /// A NUL byte ends each word of a command line (proc_pid_cmdline(5)).
+    /// In `/proc`, a NUL byte ends each word of a command line (proc_pid_cmdline(5)).
     @Test(arguments: [
         ("transferq\0a\0\0b c\0", ["transferq", "a", "", "b c"]), ("transferq\0\0", ["transferq", ""]), ("transferq", ["transferq"]),
     ])
@@ -33,8 +33,8 @@ import TransferCommands
         #expect(ProcessArguments.withoutLoader(words(line), program: words(program)) == words(expected))
     }
 
-    /// A static standard library looks for the arguments next to the environment. A preloaded library can move the environment
-    /// before `main` begins (setenv(3)).
+    /// A statically linked standard library looks for the arguments next to the environment. A preloaded library can move the
+    /// environment before `main` begins (setenv(3)).
     @Test func readsArgumentsWithMovedEnvironment() async throws {
         var program = try TransferQ()
         let code = """
@@ -48,7 +48,7 @@ import TransferCommands
         program.environment["LD_PRELOAD"] = library.string
         let added = try await program.succeed("account", "add", "day \u{E9}", "https://one.example/")
         #expect(added.diagnostics.hasPrefix("moved\n"), "\(added.testDescription)")
-        // This command restarts itself.
+        // This command restarts its process, to keep secrets out of crash reports.
         let checked = try await program.run("account", "check", "missing")
         #expect(checked.status == 4 && checked.diagnostics.contains("\"missing\""), "\(checked.testDescription)")
         #expect(try await program.succeed("account", "list", "--json").objects().map { $0["name"] as? String } == ["day \u{E9}"])

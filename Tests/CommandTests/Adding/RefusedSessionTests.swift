@@ -21,15 +21,15 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
     try file.resize(to: size)
 }
 
-/// The queue rejects impossible sessions as soon as the command or an app enqueues them.
+/// The queue rejects impossible sessions as soon as `transferq add` or an app enqueues them.
 @Suite struct RefusedSessionTests {
     @Test(arguments: ["a b", "é", "a,b", "transferid"], [["https://one.example/"], ["sftp://me@one.example/", "https://two.example/"]])
     func rejectsInvalidTusMetadata(key: String, addresses: [String]) async throws {
         let program = try TransferQ()
         try program.folder.file("reel", size: 1)
         #expect(try await program.run(["account", "add", "place"] + addresses).status == 0)
-        for more in [[], ["--each", "--hold"]] {
-            let refused = try await program.run(["add", "place", "reel", "--metadata", "\(key)=1"] + more)
+        for options in [[], ["--each", "--hold"]] {
+            let refused = try await program.run(["add", "place", "reel", "--metadata", "\(key)=1"] + options)
             #expect(refused.status == 2 && refused.diagnostics.contains(key.debugDescription), "\(refused.testDescription)")
         }
         #expect(try await program.succeed("list", "--json").lines == [])
@@ -69,7 +69,7 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
         let unsupported = try await program.run("add", "sftp", "reel", "--creation-url", "https://one.example/")
         #expect(unsupported.status == 2 && unsupported.diagnostics.contains("creation URL"), "\(unsupported.testDescription)")
         let id = try await program.succeed("add", "studio", "reel").lines[0]
-        // The same checks apply to a change.
+        // The same checks apply when a session is changed.
         let changed = try await program.run("set", id, "--creation-url", "https://other.example/secret/")
         #expect(
             changed.status == 2 && changed.diagnostics.contains("--setting 'origins=https://other.example'")

@@ -4,7 +4,7 @@ import Testing
 import TransferCommands
 import TransferCore
 
-/// Remote names of files, and names of sessions.
+/// Remote names of files, names of sessions, and options that some endpoints do not support.
 @Suite struct RemoteNameTests {
     private func program() throws -> TransferQ {
         let program = try TransferQ()
@@ -30,11 +30,11 @@ import TransferCore
             }
         }
         #expect(try await program.succeed("list", "--json").lines == [])
-        // Both paths name the same file, so no other file can be lost.
+        // Both paths name the same file, so no file can be lost.
         try await program.succeed("add", "place", "one/reel", "./one/reel")
     }
 
-    /// Files in the folders could replace each other.
+    /// Folders with the same name are rejected if a file in one folder could replace a file in the other.
     @Test(
         arguments: [
             (["https+put://one.example/"], [], 2), (["sftp://me@one.example/"], ["--overwrite", "always"], 2),
@@ -107,7 +107,7 @@ import TransferCore
         #expect(added.diagnostics.contains("\(named) has no effect") && added.diagnostics.contains("one.example"), "\(added.diagnostics)")
     }
 
-    /// A tus server stores each upload as a new file, so it can't replace a file that has the same name.
+    /// A tus server stores each upload as a new file, so an upload never replaces a file with the same name.
     @Test(
         arguments: [
             ("never", [], 0, nil), ("rename", [], 0, nil), ("always", [], 0, "has no effect"), ("skip", [], 2, "new upload"),
@@ -139,12 +139,12 @@ import TransferCore
         let added = try await program.run(["add", "place", "one/reel"] + options)
         #expect(added.status == (named == nil ? 0 : 2), "\(added.testDescription)")
         if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
-        // Another endpoint can perform the session.
+        // The added endpoint can perform the session.
         try await program.succeed("account", "edit", "place", address, "https://two.example/")
         #expect(try await program.run(["add", "place", "one/reel"] + options).status == 0)
     }
 
-    /// A remote name with a trailing slash is a folder, which not every endpoint can list.
+    /// A remote name with a trailing slash names a folder. Not every endpoint can list folders.
     @Test(
         arguments: [
             (["https://one.example/"], "sub/", "The transport \"tus\" can't list folders"),
@@ -200,7 +200,7 @@ import TransferCore
         #expect(try await program.run("add", "place", "one/reel", "--metadata", "ab=1").status == 0)
     }
 
-    /// Folders with the same name are merged. No file can be lost, because an upload fails if a file with its name exists.
+    /// Folders with the same name are merged. No file can be lost, because an upload fails if a file with the same name exists.
     @Test func mergesFoldersWithSameName() async throws {
         let program = try program()
         for folder in ["one/stills", "two/stills", "three"] {
@@ -228,7 +228,7 @@ import TransferCore
         #expect(added.status == 0 && added.diagnostics.contains("separate files"), "\(added.testDescription)")
     }
 
-    /// A fallback endpoint may never be used. A name clash at this endpoint is rejected only if a file would be lost there.
+    /// Many sessions never need the fallback endpoint. A name clash there is therefore rejected only if a file would be lost.
     @Test(arguments: [("sftp://me@two.example/", 0, "rejected"), ("https+put://two.example/", 2, "replace the other")])
     func rejectsClashAtFallbackOnlyIfFileIsLost(address: String, status: Int32, words: String) async throws {
         let program = try program()
@@ -238,7 +238,7 @@ import TransferCore
         #expect(added.diagnostics.contains("two.example"))
     }
 
-    /// The URL of an item replaces the account's address, even if that address would keep the files separate.
+    /// An item's URL replaces the account's address. Files can then clash, even if the account's address would keep them separate.
     @Test func checksNameClashesAtURLOfItem() async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", "https+put://one.example/{transfer}/")

@@ -3,7 +3,7 @@ import SSHFixture
 import SystemPackage
 import Testing
 
-/// `upload` and `download`, which have the options of `add` for one direction.
+/// The commands `upload` and `download`. Each has the options of `add` for its direction.
 @Suite(.serialized) struct UploadDownloadTests {
     @Test func uploadAddsSameSessionAsAdd() async throws {
         let program = try TransferQ()
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: [["--metadata", "k=v"], ["--creation-url", "https://one.example/"], ["--copy"]])
-    func addRejectsOptionsOfUploadsForDownload(option: [String]) async throws {
+    func addRejectsUploadOptionsForDownload(option: [String]) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https+put://one.example/")
         let refused = try await program.run(["add", "studio", "a", "--download"] + option)
@@ -61,7 +61,7 @@ import Testing
         #expect(try await program.succeed("upload", "bucket", "a", "--chunk", "5", "--quiet").diagnostics == "")
     }
 
-    /// The content of an endpoint's whole folder arrives directly in the destination.
+    /// The content of the endpoint's folder arrives directly in the destination folder, not in a new subfolder.
     @Test(arguments: ["/", "."]) func downloadsWholeFolder(path: String) async throws {
         let ssh = try await SSHServerProcess.start()
         defer { ssh.stop() }

@@ -31,7 +31,7 @@ import TransferKit
             let owner = try await program.run("doctor", "--json").objects().first { $0["check"] as? String == "owner" }
             #expect(
                 owner?["process"] as? Int32 == process && owner?["role"] as? String == "agent" && owner?["mode"] as? String == "running")
-            // A second start reports the same agent.
+            // A second `agent start` reports the same agent.
             #expect(try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32 == process)
 
             try program.folder.file("a", size: 1_000)
@@ -120,7 +120,7 @@ import TransferKit
         }
     }
 
-    /// If the agent followed a link, the link could make it overwrite any file of its user.
+    /// An agent that follows links could be tricked into overwriting any file of its user.
     @Test(arguments: [true, false]) func rejectsLinkedLog(targetExists: Bool) async throws {
         let program = try TransferQ()
         // Creates the storage folder.
@@ -139,7 +139,7 @@ import TransferKit
         try await program.succeed("agent", "stop")
     }
 
-    /// An app adds a session and exits. After its restart, it receives the events that it missed.
+    /// An app adds a session and exits. When the app runs again, it receives the events that it missed.
     @Test func continuesUploadsAfterAppExits() async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
@@ -164,13 +164,13 @@ import TransferKit
             let first = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
             let others = try await program.succeed("add", "studio", "b", "c", "d", "--each").lines
             try await program.succeed("agent", "start", "--max-sessions", "1")
-            try await studio.progress(of: first)
+            try await studio.waitForProgress(of: first)
             try await program.succeed("move", others[2], "1")
             #expect(try await program.succeed("list", "--json").objects().map { $0["name"] as? String } == ["a", "d", "b", "c"])
             // The first session is interrupted and resumes later.
             try await program.succeed("now", others[1])
             try await studio.arrival(of: others[1])
-            try await studio.progress(of: first)
+            try await studio.waitForProgress(of: first)
             #expect(try await studio.session(others[2])["state"] as? String == "waiting")
             try await program.succeed("set", first, "--rate", "0")
             try await studio.arrival(of: others[0])
@@ -241,7 +241,7 @@ extension LoopbackStudio {
     }
 
     /// Waits until the agent has made progress with a session.
-    fileprivate func progress(of id: String) async throws {
+    fileprivate func waitForProgress(of id: String) async throws {
         let before = try await session(id)["bytesSent"] as? Int64 ?? 0
         for try await event in RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).events {
             if case .progress(let session, let figures) = event.kind, session.description == id, figures.bytesSent > before { return }

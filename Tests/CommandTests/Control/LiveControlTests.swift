@@ -99,7 +99,7 @@ import TransferKit
         }
     }
 
-    /// The server asked clients to wait for an hour. The command ends this wait for both sessions.
+    /// The server asked clients to wait for an hour. `account retry` ends this wait for both sessions.
     @Test func retriesUnavailableEndpoint() async throws {
         let isBusy = Locked(true)
         let server = try ScriptedServer { _, _ in
@@ -119,7 +119,7 @@ import TransferKit
         #expect(try await program.succeed("why", ids[1]).output.contains("asked to back off"))
         isBusy.withLock { $0 = false }
         try await program.succeed("account", "retry", "bucket")
-        // Without the command, both sessions would still wait.
+        // Without `account retry`, both sessions would still wait.
         let retried = try await sessions()
         try #require(retried.contains { $0["state"] as? String != "waiting" })
         for _ in ids { try await run.event("completed") }

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TransferKit
 
-/// Whether this process can create network and mount namespaces. Without root, many systems don't allow it.
+/// Whether this process can create network and mount namespaces. On many systems, only root can.
 private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mount", "true"]).status) == 0
 
 /// `transferq` in a separate network namespace, with a separate message bus (network_namespaces(7), dbus-daemon(1)).
@@ -78,7 +78,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
         #expect(dates.count == 2 && dates[1] < dates[0], "\(lines)")
     }
 
-    @Test func `each new route wakes a session, although NetworkManager does not respond`() async throws {
+    @Test func `each new route wakes a session, even if NetworkManager does not respond`() async throws {
         let lines = try await run(
             #"""
             imitate 'mkdir "$folder/begun" 2>/dev/null || exec sleep infinity'
@@ -89,7 +89,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
             before=$(retry)
             ip link set lo up
             ip route add 198.51.100.0/24 dev lo
-            # No server runs yet, so the attempt fails, and the next one is due at another time.
+            # No server is running yet, so the attempt fails, and the next one is due at another time.
             until now=$(retry) && [ -n "$now" ] && [ "$now" != "$before" ]; do :; done
             date +%s.%N
             far 4

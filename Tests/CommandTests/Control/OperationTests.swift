@@ -161,7 +161,7 @@ import TransferKit
         try await program.succeed(["set", ids[0]] + words)
         let changed = try await options()
         for key in ["chunkSize", "filesInFlight", "deadline", "creationURL"] { #expect(changed[key] != nil, "\(key)") }
-        #expect(try await program.run("remove", ids[1]).status == 4, "a session depends on it")
+        #expect(try await program.run("remove", ids[1]).status == 4, "another session depends on this session")
         let all = ["tags", "context", "after", "not-before", "chunk", "parallel", "deadline", "give-up-after", "creation-url"]
         try await program.succeed(["set", ids[0]] + all.flatMap { ["--clear", $0] })
         #expect(NSDictionary(dictionary: try await options()) == NSDictionary(dictionary: before))
@@ -251,7 +251,7 @@ import TransferKit
 }
 
 extension TransferQ {
-    /// Runs the queue until it reports progress, and then interrupts it.
+    /// Starts `transferq run`, and interrupts the command after the first report of progress.
     func runAndInterrupt() async throws {
         let run = try start(["run", "--progress", "json"])
         for await line in run.lines {

@@ -23,7 +23,7 @@ import Testing
             let listed = try await program.succeed("list", "--json").objects()
             #expect(listed.map { $0["id"] as? String } == (try ["e", "a", "b", "c", "d"].map(id)))
             #expect(listed.map { $0["state"] as? String } == ["waiting", "cancelled", "waiting", "waiting", "held"])
-            #expect(studio.arrivals == [], "Only run starts transfers.")
+            #expect(studio.arrivals == [], "only `transferq run` starts transfers")
             try await program.succeed("run", "--progress", "none")
             #expect(studio.arrivals == ["b", "c", "e"])
 
@@ -49,7 +49,7 @@ import Testing
             #expect(try await program.run("add", "studio", "a", "--after", "ffff").status == 4)
             let names = try await program.succeed("list", "--json").objects().map { $0["name"] as? String }
             #expect(names == ["f", "b", "c", "a", "d", "e"])
-            #expect(studio.arrivals == [], "Only run starts transfers.")
+            #expect(studio.arrivals == [], "only `transferq run` starts transfers")
             try await program.succeed("run", "--progress", "none")
             #expect(studio.arrivals == ["e", "d", "f", "c", "a"])
             #expect(try await studio.session(held)["state"] as? String == "held")
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// Limits are stored and apply to all later processes.
+    /// Rate limits are stored, and apply to all later processes.
     @Test func keepsLimitsBetweenRuns() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

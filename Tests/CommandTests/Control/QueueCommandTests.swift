@@ -104,8 +104,8 @@ import TransferKit
             let advice = "no session starts below 900 TiB. Free some space. To lower the minimum: transferq queue set --min-free SIZE"
             #expect(full.status == 1 && full.diagnostics.contains(advice), "\(full.testDescription)")
             #expect(full.diagnostics.contains(#/The disk of the storage folder has [\d.]+ [KMGT]iB left/#), "\(full.testDescription)")
-            let why = try await program.run("run")
-            #expect(why.diagnostics.contains(advice), "\(why.testDescription)")
+            let withDisplay = try await program.run("run")
+            #expect(withDisplay.diagnostics.contains(advice), "\(withDisplay.testDescription)")
             // The option changes the minimum only for this run.
             try await program.succeed("run", "--progress", "none", "--min-free", "1K")
             #expect(try studio.hasArrived("a"))

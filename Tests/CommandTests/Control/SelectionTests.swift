@@ -54,7 +54,7 @@ import TransferKit
         #expect(lines[0].contains("ACCOUNT") == (columns == 200), "\(lines)")
     }
 
-    /// Without a terminal, the list has the whole message. On a terminal, the list omits the start of the message, which names the
+    /// Without a terminal, the list contains the whole message. On a terminal, the list omits the start of the message, which names the
     /// server.
     @Test(arguments: [80, 100] as [UInt16]) func listShowsReasonOfFailure(columns: UInt16) async throws {
         try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
@@ -219,7 +219,7 @@ import TransferKit
 
     @Test func removesSelectedSessions() async throws {
         let (program, ids) = try await programWithSessions()
-        // One of the two sessions does not exist, so neither is removed.
+        // No session has the second ID, so the command removes no session.
         #expect(try await program.run("remove", ids[0], "ffffffff-0000-4000-8000-000000000000").status == 4)
         #expect(try await program.succeed("remove", ids[0], ids[2], ids[0]).lines == [ids[0], ids[2]])
         #expect(try await program.succeed("remove", "--failed").output == "")
@@ -243,8 +243,8 @@ import TransferKit
         #expect(try await listed(program) == [ids[1]] + ids[3...])
     }
 
-    /// Without this check, the argument parser would use only the last value, and the command would select sessions that the user does
-    /// not expect.
+    /// If selectors could be repeated, the argument parser would use only the last value, and the command would select sessions that the
+    /// user does not expect.
     @Test(arguments: [
         ["set", "--tag", "many", "--tag=last", "--rate", "1K"], ["list", "--tag", "many", "--tag", "last"],
         ["remove", "--tag", "many", "--tag", "last"], ["hold", "--account", "one", "--account", "two"],

@@ -1,6 +1,6 @@
 import Testing
 
-/// A process owns the queue, but the user has stopped it.
+/// A process owns the queue, but the user has stopped the queue.
 @Suite(.serialized) struct StoppedQueueTests {
     @Test(arguments: [("stop", "stopped"), ("drain", "stopped")]) func explainsHowToStart(command: String, mode: String) async throws {
         try await LoopbackStudio.withAgent { studio in

@@ -6,28 +6,28 @@ import TransferCommands
 @Suite struct ArticleCommandTests {
     @Test func commandsAreValid() async throws {
         var count = 0
-        for (text, words) in try Self.commands() {
+        for (file, words) in try Self.commands() {
             count += 1
             let error = await CommandLineProgram.usageError(in: words)
-            // The files of the examples do not exist.
-            #expect(error == nil || error?.hasPrefix("Cannot read the file") == true, "\(text): \(words.joined(separator: " "))")
+            // The files that the examples name do not exist.
+            #expect(error == nil || error?.hasPrefix("Cannot read the file") == true, "\(file): \(words.joined(separator: " "))")
         }
         #expect(count > 50)
     }
 
     /// Returns the words of each `transferq` command in a code block, with the name of the file that contains the block.
-    private static func commands() throws -> [(text: String, words: [String])] {
+    private static func commands() throws -> [(file: String, words: [String])] {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let files = try ["README.md", "Sources", "Plugins", "Samples"].flatMap { name in
             let location = root.appending(path: name)
             let found = FileManager.default.enumerator(at: location, includingPropertiesForKeys: nil, options: .skipsHiddenFiles)
-            let texts = [location] + (found?.compactMap { $0 as? URL } ?? [])
-            return try texts.filter { $0.pathExtension == "md" && $0.lastPathComponent != "RunningAFleet.md" }.map { text in
-                (text.lastPathComponent, try String(contentsOf: text, encoding: .utf8))
+            let urls = [location] + (found?.compactMap { $0 as? URL } ?? [])
+            return try urls.filter { $0.pathExtension == "md" && $0.lastPathComponent != "RunningAFleet.md" }.map { url in
+                (url.lastPathComponent, try String(contentsOf: url, encoding: .utf8))
             }
         }
-        return files.flatMap { path, text in
+        return files.flatMap { file, text in
             // Every second element is a code block. A backslash continues a line.
             let blocks = text.components(separatedBy: "```").enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element)
             let lines = blocks.joined(separator: "\n").replacing("\\\n", with: "").split(separator: "\n").map { $0.drop { $0 == " " } }
@@ -35,7 +35,7 @@ import TransferCommands
                 line.ranges(of: #/(^|\$ |\| |xargs -r |\$\()transferq( |$)/#).map { range in
                     let words = words(of: line[range.upperBound...])
                     // xargs adds the IDs of sessions.
-                    return (path, line[..<range.upperBound].hasSuffix("xargs -r transferq ") ? words + ["9cee718f"] : words)
+                    return (file, line[..<range.upperBound].hasSuffix("xargs -r transferq ") ? words + ["9cee718f"] : words)
                 }
             }
         }

@@ -58,13 +58,13 @@ import TransportTUS
         let lines = help.output.split(separator: "\n", omittingEmptySubsequences: false)
         let indent = String(repeating: " ", count: 26)
         for (before, line) in zip(lines, lines.dropFirst()) where line.hasPrefix(indent) {
-            // The name is too long for the first column, so it is on the preceding line.
+            // If an option's name is too long for the first column, the name is on a separate line before the description.
             #expect(before.hasPrefix("  ") && !before.hasPrefix(indent) && before.count < 60, "\(before)\n\(line)")
             #expect(before.count <= 26 || before.dropFirst(25).first != " ", "\(before)\n\(line)")
         }
     }
 
-    /// The sections that errors refer to exist. The doc comments of these errors, and of no others, link to the article.
+    /// The sections that errors refer to exist. The doc comments of these errors, and of no other errors, link to *Troubleshooting*.
     @Test func namesSectionsOfTroubleshooting() throws {
         let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/Troubleshooting.md", encoding: .utf8)
         let headings = article.split(separator: "\n").filter { $0.hasPrefix("## ") }.map { String($0.dropFirst(3)) }
@@ -103,7 +103,7 @@ import TransportTUS
         #expect(section.contains(message))
     }
 
-    /// Errors and the help name the installed article. Without an installed article, they name the article in the repository.
+    /// Errors and the help name the installed copy of *Troubleshooting*, or, if there is none, the article in the repository.
     @Test func findsInstalledTroubleshooting() async throws {
         let folder = try TemporaryFolder()
         let program = folder.path.appending("bin/transferq")
@@ -118,7 +118,7 @@ import TransportTUS
         #expect(Troubleshooting.articleLocation(for: program) == article.string)
     }
 
-    /// The help of the program and the article list the same exit statuses.
+    /// The program's help and *Operating transferq* list the same exit statuses.
     @Test func listsExitStatuses() async throws {
         let help = try await TransferQ().run("--help").output
         let listed = help.split(separator: "\n").compactMap { $0.wholeMatch(of: #/ {2}(\d+) +\S.*/#).flatMap { Int($0.1) } }

@@ -62,7 +62,7 @@ import Testing
             for word in ["stop", "start", "drain"] { try await check("queue", word) }
             try await check("agent", "stop")
             #expect(printed == Set(TransferQ.schema.commands.keys))
-            // These two commands print no JSON: they run until they are stopped.
+            // These two commands print no JSON.
             #expect(Set(HelpTests.commands).subtracting(printed) == ["agent run", "web"])
         }
     }

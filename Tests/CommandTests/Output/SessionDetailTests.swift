@@ -3,7 +3,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// The output of `show`, `why` and `list` about a session that has not started.
+/// The details of a session in the output of `show`, `why` and `list`.
 @Suite(.serialized) struct SessionDetailTests {
     private func program() async throws -> TransferQ {
         let program = try TransferQ()
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// A Python program that runs a command on a new terminal with the given number of columns, and prints its output.
+    /// A Python program that runs a command on a new terminal with the given number of columns, and prints the command's output.
     private static let onTerminal = """
         import fcntl, os, pty, struct, sys, termios, time
         pid, terminal = pty.fork()
@@ -93,7 +93,7 @@ import Testing
         #expect(lines.count == 4 && rows.count == 3, "\(result.output)")
         #expect(rows.allSatisfy { $0.count <= columns } && rows[0].contains("ID") && rows[0].contains("STATE"), "\(result.output)")
         #expect(rows[0].contains("REASON") == (columns >= 80) && rows[1].contains("long"), "\(result.output)")
-        // Other programs get the whole table, without advice.
+        // Without a terminal, `list` prints the whole table, without advice.
         let piped = try await program.succeed("list")
         #expect(piped.output.contains("long name long name long name long name long name long name") && piped.diagnostics == "")
     }

@@ -11,7 +11,7 @@ import Testing
 
 /// Each message of the program about a common failure has a row in *Troubleshooting*, in the section that `why` names.
 @Suite(.serialized) struct TroubleshootingRowTests {
-    /// Returns the texts of each table row in each section. A message that a row describes contains the texts in this order.
+    /// Returns the quoted texts of each table row, by section. A message that a row describes contains the row's texts in this order.
     private static func rows() throws -> [String: [[String]]] {
         let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/Troubleshooting.md", encoding: .utf8)
         let sections = article.components(separatedBy: "\n## ").dropFirst().map { section in
@@ -25,7 +25,7 @@ import Testing
         return Dictionary(uniqueKeysWithValues: sections)
     }
 
-    /// Returns whether a message contains all texts in their order.
+    /// Returns whether a message contains all texts, in this order.
     private static func contains(_ message: String, _ texts: [String]) -> Bool {
         var rest = message[...]
         for text in texts {

@@ -17,7 +17,7 @@ import Testing
         let libraries = findings.compactMap { ($0["libraries"] as? [String])?.joined(separator: " ") }
         let databases = findings.compactMap { $0["sqlite"] as? String }.map { "SQLite/\($0)" }
         #expect(libraries.contains { $0.hasPrefix("libcurl/") } && libraries.contains { $0.hasPrefix("libssh2/") })
-        // Each element is the name of a library, followed by the libraries that it uses in parentheses.
+        // Each element names a library, followed, in parentheses, by the libraries that this library uses.
         let names = findings.compactMap { $0["libraries"] as? [String] }.joined()
         #expect(names.allSatisfy { $0.wholeMatch(of: /[^ ();]+\/[^ ();]+( \(.*\))?/) != nil }, "\(Array(names))")
         #expect(versions.count == 1 && databases.count == 1)
@@ -32,7 +32,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: program.store.string))
     }
 
-    /// The newest version in the changelog is the program's version. Its heading has the date of the release, or `unreleased`.
+    /// The newest version in the changelog is the program's version. The heading of this version contains the release date, or `unreleased`.
     @Test func changelogDescribesThisVersion() async throws {
         // This file is in Tests/CommandTests/Output, four levels below the package folder.
         let package = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }

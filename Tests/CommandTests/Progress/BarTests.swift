@@ -103,7 +103,7 @@ import Testing
             try await program.succeed("add", "studio", "a")
             let terminal = try PseudoTerminal(columns: 200)
             let run = try program.start(["run"], diagnostics: terminal.terminal)
-            // The display has two rows: the bar of the file, and the bar of the total.
+            // The display has two rows: the bar of the session, and the bar of the total.
             while !terminal.drawn.contains("\u{1B}[2A") { await Task.yield() }
             terminal.resize(columns: 40)
             // Each of the two lines has 199 columns, which now take five rows of 40 columns. The cursor therefore moves up ten rows.
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    /// While the size of a download is unknown, the received bytes take the place of the percentage.
+    /// While the size of a download is unknown, the number of received bytes replaces the percentage.
     @Test(.timeLimit(.minutes(10)), arguments: [80, 20] as [UInt16]) func showsBytesOfUnknownSize(columns: UInt16) async throws {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
         let server = try ScriptedServer { request, _ in

@@ -11,6 +11,7 @@ import TransferKit
         SessionStatistics(bytesTotal: total, bytesSent: sent)
     }
 
+    /// Returns the sent bytes, the total bytes, the number of ended sessions, and the number of all sessions.
     private func sums(_ total: RunTotal) -> [Int64] {
         [total.bytesSent, total.bytesTotal, Int64(total.sessionsEnded), Int64(total.sessions)]
     }
@@ -97,8 +98,8 @@ import TransferKit
         #expect(sums(total) == [0, 0, 0, 0])
     }
 
-    /// Bytes that are sent again after a restart count only once.
-    @Test func countsBytesOfRestartedSessionOnce() {
+    /// If a failed or completed session runs again, its bytes count only once.
+    @Test func countsBytesOnceIfSessionRunsAgain() {
         var total = RunTotal()
         total.expect(a, figures(100, sent: 60))
         total.fail(a)

@@ -3,7 +3,7 @@ import Testing
 
 /// The summary at the end of a run.
 @Suite struct SummaryTests {
-    /// The lines of the summary break at spaces, and its commands stay whole.
+    /// The summary wraps at spaces, but never within a command.
     @Test func wrapsSummary() async throws {
         try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
             var program = studio.program

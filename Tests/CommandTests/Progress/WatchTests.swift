@@ -48,7 +48,7 @@ import TransferKit
             #expect(text.lines.contains { $0.contains("completed  \(ids[1].prefix(8)) b") })
             #expect(text.lines.contains { $0.contains("moved      \(ids[1].prefix(8)) b from index 1 to 0") })
             #expect(text.lines.contains { $0.contains("added      2 sessions at index 0") })
-            // `--tail` counts only printed events. The steps of a run are not among them.
+            // `--tail` counts only printed events, so it ignores the steps of a run.
             for tail in [0, 1, 3] { #expect(try await program.succeed("watch", "--tail", "\(tail)").lines == text.lines.suffix(tail)) }
             let filtered = try await program.succeed("watch", "--json", "--event", "completed", "--tail", "1").objects()
             #expect(filtered.map { $0["id"] as? String } == [ids[0]])
@@ -72,7 +72,7 @@ import TransferKit
             let drawn = try await terminal.finish()
             let plain = drawn.replacing(/\u{1B}\[[0-9;]*m/, with: "")
             #expect((plain != drawn) == hasColor && drawn.contains("\u{1B}[31mfailed\u{1B}[0m     \(id.prefix(8))") == hasColor, "\(drawn)")
-            // The path is a word, which stays whole.
+            // The path is a single word, so the path is not broken.
             let long = path.string.count
             let lines = plain.split(whereSeparator: \.isNewline)
             #expect(lines.allSatisfy { $0.count <= Int(columns) || $0.count <= long + 3 }, "\(plain)")

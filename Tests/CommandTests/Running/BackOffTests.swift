@@ -33,7 +33,7 @@ import Testing
         repeat { outputs.accounts = try await program.succeed("account", "list").lines } while !outputs.accounts[1].contains(" retries in ")
         let watching = try program.start(["watch", "--since", "now"])
         outputs.account = try await program.succeed("account", "show", "studio").output
-        // While a session probes the endpoint, its state is briefly running.
+        // While a session probes the endpoint, the session is briefly running.
         repeat { outputs.list = try await program.succeed("list").lines } while outputs.list.contains { $0.contains(" running ") }
         for id in ids {
             var why: String
@@ -80,7 +80,7 @@ import Testing
         #expect((seen.list.dropFirst() + seen.why + [seen.account, seen.accounts[1]]).allSatisfy { $0.contains(message) }, "\(seen)")
     }
 
-    /// The server asks clients to wait for 50 minutes, but is available again.
+    /// The server asks clients to wait for 50 minutes, but is available again before then.
     @Test(.timeLimit(.minutes(10))) func retryOfAccountEndsWaitForServer() async throws {
         let server = try ScriptedServer { _, number in
             number == 0 ? [.answer(503, ["Retry-After": "3000"])] : [.answer(201)]

@@ -6,13 +6,13 @@ import TUSLoopback
 import Testing
 
 /// The cost of one small file in `transferq run`, in counts that depend little on the speed of the machine. The limits are about 1.5
-/// times the counts of a debug build on an idle machine, because fewer files share a commit on a busy machine. If a change exceeds a limit, find out
-/// why before you raise the limit.
+/// times the counts of a debug build on an idle machine, because fewer files share a commit on a busy machine. If a change of the code makes a count
+/// exceed its limit, find out why before you raise the limit.
 ///
 /// `Tests/Benchmarks/run --check` runs only this suite.
 @Suite(.timeLimit(.minutes(10))) struct CostTests {
     private static let limits = "Tests/Benchmarks/limits.json"
-    /// The numbers of files of the two compared runs. The cost of the start and the end of a run cancels out in their difference.
+    /// The numbers of files in the two runs that the tests compare. The cost of starting and ending a run cancels out in the difference.
     private static let (fewFiles, manyFiles) = (40, 240)
     private static let fileSize = 4_096
 
@@ -43,7 +43,7 @@ import Testing
             ])
     }
 
-    /// Uploads few and many files, and compares the counts of one file with the limits.
+    /// Uploads few files, then many files, and compares the counts for one file with the limits.
     private func check(_ transport: String, account: [String]) async throws {
         let limits = try JSONDecoder().decode([String: [String: Double]].self, from: Data(contentsOf: URL(filePath: Self.limits)))
         let few = try await counts(account, files: Self.fewFiles)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    /// Runs an upload of new files, and returns its counts.
+    /// Uploads new files, and returns the counts of the run by name, such as `syncs`.
     private func counts(_ account: [String], files: Int) async throws -> [String: Double] {
         var program = try TransferQ()
         program.environment = ["SSH_AUTH_SOCK": ""]

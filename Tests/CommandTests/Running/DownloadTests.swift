@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// As for `mkdir`, the parent of the folder must exist.
+    /// The command creates the destination folder. As for `mkdir`, the parent folder must exist.
     @Test(arguments: [["download", "studio", "x"], ["add", "studio", "x", "--download"]])
     func createsDestination(command: [String]) async throws {
         let program = try TransferQ()

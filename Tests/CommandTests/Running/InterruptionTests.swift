@@ -12,7 +12,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Signals to a run: from Ctrl-C, from a terminal that closes, and under nohup.
+/// Signals to a run, for example from Ctrl-C or from a terminal that closes.
 @Suite(.serialized) struct InterruptionTests {
     /// No process reads the output, so a clean exit would block when the program writes its events. The next run completes the sessions.
     @Test func exitsImmediatelyOnSecondSignal() async throws {

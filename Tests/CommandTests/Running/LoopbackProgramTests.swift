@@ -5,7 +5,7 @@ import Testing
 
 /// The program `tus-loopback`, against which app developers test the resumable uploads of URLSession.
 @Suite struct LoopbackProgramTests {
-    /// The program speaks the version that its option names, and breaks the connection of the first upload.
+    /// The program supports the draft version that `--dialect` names, and breaks the connection of the first upload.
     @Test func speaksChosenVersion() async throws {
         let program = try TransferQ()
         let executable = TransferQ.executable.removingLastComponent().appending("tus-loopback")

@@ -37,18 +37,18 @@ import Testing
     }
 
     /// The upload method comes from the account or from the session.
-    @Test(arguments: [true, false]) func postsForm(isOfSession: Bool) async throws {
+    @Test(arguments: [true, false]) func postsForm(isSessionSetting: Bool) async throws {
         let server = try ScriptedServer { _, _ in Self.accepted }
         defer { server.stop() }
         let program = try TransferQ()
         try program.folder.file("reel.mov", bytes: Array("reel".utf8))
         try program.folder.file("reel.mov.xmp", bytes: Array("side".utf8))
-        let scheme = isOfSession ? "http+put" : "http+form"
+        let scheme = isSessionSetting ? "http+put" : "http+form"
         try await program.succeed(
             "account", "add", "site", "\(scheme)://127.0.0.1:\(server.port)/upload", "--setting", "field.dc:project=blue")
         let added = try await program.run(
             ["add", "site", "reel.mov", "--metadata", "take=7", "--setting", "file.side={source}.xmp"]
-                + (isOfSession ? ["--setting", "upload=form"] : []))
+                + (isSessionSetting ? ["--setting", "upload=form"] : []))
         #expect(added.status == 0, "\(added.diagnostics)")
         try await program.succeed("run", "--progress", "none")
         let request = try #require(server.requests.first)
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// The server's response is longer than the part that the queue keeps by default.
+    /// The server's response is longer than the queue's default limit for stored responses.
     @Test func postsFormOfSeveralFiles() async throws {
         let response = String(repeating: "x", count: 5_000)
         let server = try ScriptedServer { _, _ in [.answer(201, body: response)] }

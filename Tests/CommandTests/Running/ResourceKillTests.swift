@@ -2,7 +2,7 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// Kills of uploads over the IETF protocol for resumable uploads. The transport saves the upload's URL while the creating request still
+/// Kills during uploads over the IETF protocol for resumable uploads. The transport saves the upload's URL while the creating request still
 /// sends content, so a killed upload resumes.
 @Suite(.serialized) struct ResourceKillTests {
     private static let size = 40 << 20

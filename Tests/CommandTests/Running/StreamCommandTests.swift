@@ -13,7 +13,7 @@ import TransferCore
         try program.start("/bin/sh", [Array("-c".utf8), Array(script.utf8), TransferQ.executable.bytes])
     }
 
-    /// The content of the only complete file with this name on the server.
+    /// Returns the content of the server's file with this name; nil unless the server has exactly one such file, and this file is complete.
     private static func content(of studio: LoopbackStudio, _ name: String) throws -> String? {
         let isComplete = studio.server.statistics.uploads.filter { $0.filename == name }.allSatisfy(\.isComplete)
         let stored = studio.server.storedFiles(named: name)
@@ -195,7 +195,7 @@ import TransferCore
         }
     }
 
-    /// If the command that sends the stream is killed, the owner has only part of the file.
+    /// If the command that sends the stream is killed, the stream is incomplete, so the session fails.
     @Test func killedSenderFailsSession() async throws {
         try await Self.withEndlessStream { owner, sender, id in
             sender.send(SIGKILL)
@@ -230,7 +230,7 @@ import TransferCore
         }
     }
 
-    /// The command returns when its session ends, although the input continues.
+    /// The command exits when its session ends, even if the input continues.
     @Test(arguments: [false, true]) func endsWithSession(hasOwner: Bool) async throws {
         try await LoopbackStudio.with { studio in
             let owner = hasOwner ? try RunningQueue(studio.program, "--forever") : nil

@@ -3,7 +3,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// `cancel --discard` removes unfinished uploads from the server. The output reports the uploads until they are removed.
+/// `cancel --discard` removes unfinished uploads from the server. `queue status` reports the uploads until they are removed.
 @Suite struct RemovalTests {
     /// Leaves an unfinished upload on the server and cancels its session while no process owns the queue.
     ///

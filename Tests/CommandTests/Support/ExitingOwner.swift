@@ -86,7 +86,7 @@ final class ExitingOwner: Sendable {
         await server.shutDownQueue()
     }
 
-    /// - Throws: `Errno.timedOut` if no client connects.
+    /// Accepts the next client. Throws `Errno.timedOut` if no client connects.
     private func accept() throws -> FileDescriptor {
         var waiting = pollfd(fd: listener.rawValue, events: Int16(POLLIN), revents: 0)
         guard unsafe poll(&waiting, 1, 120_000) > 0 else { throw Errno.timedOut }

@@ -15,7 +15,7 @@ struct JSONSchema: Sendable {
         root = (try? JSONValue(parsing: String(contentsOf: package.appendingPathComponent(file), encoding: .utf8))) ?? .null
     }
 
-    /// The schema reference for each command's output, by command.
+    /// The reference to the schema of each command's output, by command.
     var commands: [String: String] { (root["commands"]?.object ?? [:]).compactMapValues(\.string) }
 
     /// Returns the violations of the schema in a line of a command's output. Throws an error if the schema does not describe the command.

@@ -34,7 +34,7 @@ struct LoopbackStudio: Sendable {
     }
 
     /// Adds a session with a file of 120 MiB, starts `run`, and waits until bytes of the file were sent. With a low
-    /// `LoopbackOptions.bytesPerSecond`, the run can't complete soon.
+    /// `LoopbackOptions.bytesPerSecond`, the run then still has to send most of the file.
     func beginRun() async throws -> (id: String, run: RunningCommand) {
         try program.folder.sparseFile("a", size: 120 << 20)
         let id = try await program.succeed("add", "studio", "a").lines[0]

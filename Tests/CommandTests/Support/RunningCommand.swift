@@ -30,8 +30,8 @@ final class RunningCommand: Sendable {
     /// - Parameters:
     ///   - arguments: The arguments after the program's name, as bytes.
     ///   - input: The content of standard input.
-    ///   - output: The descriptor for standard output; nil to collect it.
-    ///   - diagnostics: The descriptor for standard error; nil to collect it.
+    ///   - output: The descriptor for standard output; nil to collect the output.
+    ///   - diagnostics: The descriptor for standard error; nil to collect the diagnostics.
     ///   - scratch: The folder for input and diagnostics, and the default working directory.
     init(
         _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String], input: [UInt8], output terminal: FileDescriptor? = nil,

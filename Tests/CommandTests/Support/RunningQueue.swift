@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A `transferq run` started by a test, whose events are read in order.
+/// A running `transferq run`, whose events the test reads in order.
 struct RunningQueue: Sendable {
     let command: RunningCommand
 

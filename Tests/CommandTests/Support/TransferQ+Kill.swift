@@ -11,13 +11,13 @@ extension TransferQ {
     /// The number of kills in a test. For a longer campaign: `TRANSFERKIT_KILLS=1000 Tests/run --filter KillTests`.
     static let kills = Int(ProcessInfo.processInfo.environment["TRANSFERKIT_KILLS"] ?? "") ?? 20
 
-    /// Runs the queue, and kills it shortly after the first progress line for which the condition holds.
+    /// Starts `transferq run`, and kills the process shortly after the first line of output for which `isDue` returns true.
     func runAndKill(round: Int, when isDue: (String) throws -> Bool) async throws {
         let run = try start(["run", "--progress", "json"])
         for await line in run.lines {
             if try isDue(line) { break }
         }
-        // Waits, so that the kill occurs between two progress lines, not exactly when a line is printed.
+        // Waits for a random time, so that the process is not always killed right after it has printed a line.
         try await Task.sleep(for: .microseconds(.random(in: 0...100_000)))
         run.send(SIGKILL)
         #expect(await run.result().wasKilled, "round \(round) ended before the kill")

@@ -68,7 +68,7 @@ enum HTTPTargets {
         require((1...255).contains(bytes.count), "A name has 1 to 255 bytes.")
         require(name.component.kind == .regular, "A name is not . or ..")
         require(!bytes.contains { $0 == 0 || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") || $0 < 0x20 }, "A name is one component.")
-        require(!".-~".utf8.contains(bytes[0]), "A name is not hidden, an option or a home folder.")
+        require(!".-~".utf8.contains(bytes[0]), "A name is not hidden, and is neither an option nor a home folder.")
     }
 
     /// The input contains the values of `Retry-After` and `Date`, one per line.

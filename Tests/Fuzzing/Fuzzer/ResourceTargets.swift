@@ -8,10 +8,11 @@ import TransferCore
 enum ResourceTargets {
     private static let profiles = ServerProfileCache(now: { .now })
 
-    /// The sizes of files for which limits are computed.
+    /// The file sizes for which the target checks limits.
     private static let sizes: [Int64] = [0, 1, 3, 1 << 31, RemoteUpload.sizes.upperBound]
 
-    /// The end of the integers of structured fields (RFC 9651, section 3.3.1), which have at most 15 digits.
+    /// The smallest positive number that is too large for an integer of a structured field, which has at most 15 digits (RFC 9651, section
+    /// 3.3.1).
     private static let endOfIntegers: Int64 = 1_000_000_000_000_000
 
     /// The first byte of the input selects a version of the protocol. The rest is a response, in the same form as for

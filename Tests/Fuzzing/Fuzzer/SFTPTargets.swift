@@ -75,12 +75,12 @@ enum SFTPTargets {
         }
         if let ranges = upload.ranges { require(UploadCheckpoint.joined(ranges).count <= ranges.count, "Joining never adds a range.") }
         let reporter = AttemptReporter(progress: { _, _ in }, checkpoint: { _ in })
-        let record = UploadProgress(upload, from: stored.confirmed, size: size, reporter: reporter)
-        record.begin()
+        let progress = UploadProgress(upload, from: stored.confirmed, size: size, reporter: reporter)
+        progress.begin()
         var steps = 0
-        while steps < 64, let (index, position) = record.assignRange() {
+        while steps < 64, let (index, position) = progress.assignRange() {
             require((0...size).contains(position), "A sender begins within the file.")
-            while steps < 64, let claim = record.claim(upTo: max(1, size / 16), of: index) {
+            while steps < 64, let claim = progress.claim(upTo: max(1, size / 16), of: index) {
                 require(claim.lowerBound >= 0 && claim.upperBound <= size, "A claimed range is within the file.")
                 steps += 1
             }

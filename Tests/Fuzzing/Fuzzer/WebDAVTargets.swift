@@ -16,7 +16,7 @@ enum WebDAVTargets {
         require((whole.error == nil) == (divided.error == nil), "The buffer size causes no error: \(String(describing: whole.error))")
         // Before an error, a buffer can contain complete members that are not returned.
         if whole.error == nil { require(whole.members == divided.members, "The buffer size does not change the members.") }
-        guard let folder = ListedFolder(url: "https://example.com/dav/f%20x/?key=1") else { return require(false, "A URL is a folder.") }
+        guard let folder = ListedFolder(url: "https://example.com/dav/f%20x/?key=1") else { return require(false, "The URL is valid.") }
         for member in whole.members + divided.members {
             require(!member.href.isEmpty && member.size ?? 0 >= 0, "A member has a URL, and its size is not negative.")
             guard case .member(let name, _) = folder.place(of: member.href) else { continue }

@@ -124,7 +124,7 @@ import TransportTUS
         var queue = try await interop.openQueue(account, clock: clock.engineClock)
         let id = try await queue.enqueue(try .upload([interop.file("small", size: 1_000)], to: "real")).id
         try await queue.start()
-        // The first process ends during a PATCH.
+        // The first queue shuts down during a PATCH.
         for await method in unanswered where method == "PATCH" { break }
         await queue.shutdown()
 

@@ -35,7 +35,7 @@ import TransportSFTP
         let relay = try CuttingRelay(to: Int(port))
         let fixture = try await FallbackFixture(interop, at: "http://127.0.0.1:\(relay.port)/files/", server: server)
         let (queue, clock) = (fixture.queue, fixture.clock)
-        // The number of requests that hang: the server has read the whole request, so the client makes no more progress.
+        // The number of hanging requests. The server has read each of these requests completely, so the client makes no more progress.
         let hanging = Locked(0)
         let (newHangs, newHangsContinuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let other = try ScriptedServer { _, _ in
@@ -68,8 +68,8 @@ import TransportSFTP
         let received = await fixture.finish(session, events)
         advancing.cancel()
 
-        let first = checkEvents(received, of: session, fixture).prefix(10)
-        try await checkEnd(of: session, first, fixture, server)
+        let finishedBefore = checkEvents(received, of: session, fixture).prefix(10)
+        try await checkEnd(of: session, finishedBefore, fixture, server)
         // The transport logs SFTP requests without paths and, because all sessions share connections, without a session. The SFTP server opens at
         // least the 39 small files after the large file.
         let opened = fixture.log.metadata(of: "open 127.0.0.1")

@@ -223,7 +223,7 @@ import TransportTUS
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/parts"))
-        // The response is longer than the 64 KiB that the engine keeps of other responses.
+        // The response is longer than 64 KiB. By default, the engine keeps only this much of a response.
         let form = TransferItem.form(
             fields: ["long": String(repeating: "x", count: 100_000)], files: [.data(Data("a".utf8), name: "a")])
         let short = try await queue.enqueue(.upload(items: [form], to: "site"))

@@ -14,7 +14,7 @@ enum SizeMatrix {
         let check: (SessionStatus) -> Void
     }
 
-    /// The sizes of files in bytes, up to the largest number.
+    /// The sizes of files in bytes, up to the largest `Int64`.
     static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
 
     /// The options of sessions with one attempt per file and several files in flight.
@@ -23,9 +23,9 @@ enum SizeMatrix {
             retry: RetryPolicy(base: .zero, maximumAttempts: 1), filesInFlight: 17, segmentsPerFile: segmentsPerFile, overwrite: policy)
     }
 
-    /// Returns the kind of session that has 200 files for a size and a policy. All kinds have such a session for some size and policy.
+    /// Returns the kind of session that has 200 files for a size and a policy. Each kind has such a session for some size and policy.
     ///
-    /// - Parameter kinds: The number of kinds, 20 at most.
+    /// - Parameter kinds: The number of kinds, 20 at most. A test has one kind of session for each response of its server.
     static func kindOfManyFiles(_ kinds: Int, _ size: Int64, _ policy: OverwritePolicy) -> Int {
         combination(size, policy) % kinds
     }

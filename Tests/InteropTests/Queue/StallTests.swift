@@ -96,8 +96,8 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// The request of a form begins with its length, so it starts only after the app has produced all data. The attempt does not stall
-    /// while it waits for the app.
+    /// The request that sends a form begins with the form's length, so the request starts only after the app has produced all data. The
+    /// attempt does not stall while it waits for the app.
     @Test func toleratesSlowProducer() async throws {
         let interop = try InteropFixture()
         let server = try ScriptedServer { _, _ in [.answer(201)] }

@@ -25,7 +25,7 @@ struct UploadResponseTests {
         (507, "Content-Length: 9223372036854775807\r\nContent-Range: bytes 0-0/0"),
     ]
 
-    /// The numbers of files per session, and the responses to them. All files of a session get the same response.
+    /// For each session, the number of files, and the index in ``claims`` of the response that the server sends for all of these files.
     private static func sessions(_ size: Int64, _ policy: OverwritePolicy) -> [(count: Int, claim: Int)] {
         let few: [(count: Int, claim: Int)] = claims.indices.map { (count: 1, claim: $0) } + [0, 3, 9].map { (count: 17, claim: $0) }
         return few + [(count: 200, claim: SizeMatrix.kindOfManyFiles(claims.count, size, policy))]

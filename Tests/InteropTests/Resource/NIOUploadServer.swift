@@ -9,8 +9,8 @@ import NIOPosix
 import NIOResumableUpload
 import ScriptedHTTP
 
-/// A small server around `NIOResumableUpload` of swift-nio-extras, which translates resumable uploads (draft versions 3, 5 and 6) into plain requests.
-/// The server keeps complete files in memory.
+/// A small server around `NIOResumableUpload` of swift-nio-extras, which translates resumable uploads (interop versions 3, 5 and 6) into plain
+/// requests. The server keeps complete files in memory.
 final class NIOUploadServer: Sendable {
     /// Receives the plain requests.
     private final class FileHandler: ChannelInboundHandler {
@@ -50,7 +50,7 @@ final class NIOUploadServer: Sendable {
         reservedPort = try ReservedPort()
         let context = HTTPResumableUploadContext(origin: usesRelativeLocation ? "" : "http://127.0.0.1:\(reservedPort.port)")
         let completeFiles = completeFiles
-        // One loop, because the uploads of different connections belong together.
+        // One event loop serves all connections, because an upload can resume over another connection.
         channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton.next())
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in

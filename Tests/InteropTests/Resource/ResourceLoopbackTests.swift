@@ -39,7 +39,7 @@ import TransportTUS
 
     @Test(arguments: dialects) func sendsFileInOneRequest(dialect: LoopbackDialect) async throws {
         let (server, upload) = try await open(LoopbackOptions(dialect: dialect))
-        // The server of the final protocol does not name a version, so the first file is sent after its upload was created.
+        // The server of the final protocol does not name a version, so the client sends the first file only after it has created the upload.
         _ = try await upload.run(try interop.file("first", size: 10))
         for size in [0, 1, 100_000, 3 << 20] {
             let path = try interop.file("file-\(size)", size: size)
@@ -206,8 +206,8 @@ import TransportTUS
         await server.stop()
     }
 
-    /// With the default settings, the transport finds the protocol of an endpoint from the response to `OPTIONS`, and the check of the endpoint
-    /// names the protocol.
+    /// With the default settings, the transport detects the protocol of an endpoint from the response to `OPTIONS`, and the check of the
+    /// endpoint names the protocol.
     @Test func detectsProtocol() async throws {
         let (server, upload) = try await open(LoopbackOptions(dialect: .draft8), settings: ["dialect": "auto"])
         // The request has no version header, so the server rejects it and names its own version.

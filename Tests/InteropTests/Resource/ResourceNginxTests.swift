@@ -55,8 +55,8 @@ import TransportTUS
         #expect(try stored.contains(interop.content(path)))
     }
 
-    /// nginx breaks requests with interim responses. Nevertheless, no attempt fails over HTTP/1.1, and at most one over HTTP/2. The file arrives
-    /// exactly once, even if the connection to nginx breaks twice.
+    /// nginx breaks a request if the server sends an interim response. Nevertheless, no attempt fails over HTTP/1.1, and at most one over HTTP/2. The
+    /// file arrives exactly once, even if the connection to nginx breaks twice.
     @Test(arguments: ["1.1", "2"], [true, false]) func sendsFile(httpVersion: String, streams: Bool) async throws {
         let path = try interop.file("file", size: Self.size)
         let (again, cut) = (try link(path, as: "again"), try link(path, as: "cut"))
@@ -65,7 +65,7 @@ import TransportTUS
         }
     }
 
-    /// Gives a large file another name, because the content of another large file would take long to create.
+    /// Creates a hard link to a large file, because creating the content of another large file would take long.
     private func link(_ path: FilePath, as name: String) throws -> FilePath {
         let other = path.removingLastComponent().appending(name)
         try FileManager.default.linkItem(atPath: path.string, toPath: other.string)
@@ -76,14 +76,14 @@ import TransportTUS
         _ path: FilePath, _ again: FilePath, _ cut: FilePath, _ dialect: LoopbackDialect, httpVersion: String, streams: Bool
     ) async throws {
         let site = try await open(LoopbackOptions(dialect: dialect), httpVersion: httpVersion, streams: streams)
-        // Over HTTP/2, the first request shows that nginx breaks interim responses.
+        // Over HTTP/2, the transport learns from its first request that nginx breaks requests with interim responses, so one attempt may fail.
         #expect(try await site.upload.complete(path).failures <= (httpVersion == "2" ? 1 : 0), "\(dialect)")
         try checkContent(path, site)
         for later in [again, try interop.file("small", size: 1000)] {
             #expect(try await site.upload.complete(later).failures == 0, "\(dialect)")
             try checkContent(later, site)
         }
-        // A transport that does not know yet that nginx breaks interim responses.
+        // This transport does not know yet that nginx breaks requests with interim responses.
         let other = TUSTransport()
         var upload = site.upload
         upload.transport = other
@@ -125,7 +125,7 @@ import TransportTUS
         await server.stop()
     }
 
-    /// Without interim responses, HTTP/2 works.
+    /// Without interim responses, no attempt fails over HTTP/2.
     @Test(arguments: [true, false]) func usesHTTP2WithoutInterimResponses(streams: Bool) async throws {
         let site = try await open(
             LoopbackOptions(dialect: .draft8, sendsInterimResponses: false), httpVersion: "2", streams: streams)

@@ -1,6 +1,6 @@
 import ScriptedHTTP
 
-/// The responses to one request, from a server that speaks version 10 of the IETF protocol *Resumable Uploads for HTTP*, for ``ResourceSizeTests``.
+/// The responses of a server to one request in ``ResourceSizeTests``. The server speaks *Resumable Uploads for HTTP* (interop version 10).
 struct ResourceSizeServer {
     private static let version = "Upload-Draft-Interop-Version: 10"
     private static let empty = "Content-Length: 0"
@@ -10,7 +10,7 @@ struct ResourceSizeServer {
     private let id: Int
     /// Whether the request completes the upload.
     private let completes: Bool
-    /// Whether the server reads no content, because the request has too much of it.
+    /// Whether the request has more than 1 MiB of content. The server does not read such content.
     private let isLarge: Bool
 
     init(_ request: ReceivedRequest, _ id: Int) {
@@ -35,7 +35,7 @@ struct ResourceSizeServer {
         case ("POST", .headOffset), ("POST", .headLength): return content + created()
         case ("POST", .maximumAge): return content + created("Upload-Offset: 0", "Upload-Limit: max-age=\(number)")
         case ("POST", .contentLength):
-            // The response ends before its content.
+            // The connection closes before the announced content of the response.
             let end: [ServerStep] = number > 0 ? [.close] : []
             return content + respond(200, "Upload-Complete: ?1", "Content-Length: \(number)") + end
         case ("POST", .contentRange):
@@ -97,8 +97,8 @@ struct ResourceSizeServer {
 
     private func interim(_ lines: String...) -> [ServerStep] { [text(104, lines)] }
 
-    /// A final response. After it, the server closes the connection if the request is large. `Connection: close` makes the client stop sending,
-    /// even if it did not wait for the response.
+    /// A final response. If the request is large, the server then closes the connection. `Connection: close` makes the client stop sending,
+    /// even if the client did not wait for the response.
     private func respond(_ status: Int, _ lines: String...) -> [ServerStep] { respond(status, lines: lines) }
 
     private func respond(_ status: Int, lines: [String]) -> [ServerStep] {

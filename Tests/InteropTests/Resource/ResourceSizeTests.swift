@@ -104,7 +104,7 @@ struct ResourceSizeTests {
 
     /// The responses of a server to files of any size. The server reads no content of large files.
     enum Response: String, CaseIterable, Sendable {
-        /// Creates the upload, and then rejects the content of a large file. The upload's lifetime is as long as possible.
+        /// The server creates the upload, and then rejects the content of a large file. The upload's lifetime is as long as possible.
         case rejectsContent
         /// An interim response limits uploads to one byte, and the final response rejects the upload.
         case smallMaximum
@@ -118,7 +118,7 @@ struct ResourceSizeTests {
         case hugeOffset
         /// The server reports a conflict with an offset beyond any file.
         case hugeConflict
-        /// The upload is longer than any file.
+        /// The server reports an upload that is longer than any file.
         case hugeLength
         /// The response that completes the upload is incomplete.
         case hugeContentLength

@@ -8,7 +8,7 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Sessions of one account, which share its connections to an OpenSSH server.
+/// Sessions of one account. The sessions share the account's connections to an OpenSSH server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPBusyConnectionTests {
     /// A network path that stalls one connection and no others.

@@ -30,7 +30,7 @@ struct SFTPLargeFileTests {
         let source = folder.local.appending(path: "source")
         try make(source, size: size, end: end)
         let checkpoints = Locked<[Checkpoint]>([])
-        // The checkpoint of the small file is also valid for the large file, because a checkpoint identifies an upload only by its remote
+        // The checkpoint of the small file is also valid for the large file, because a checkpoint identifies an upload only by the remote
         // names, which are the same for both files.
         try Data("abc".utf8).write(to: folder.local.appending(path: "small"))
         _ = try await folder.transfer(.upload(folder.source("small")), "file", recording: checkpoints)

@@ -19,7 +19,7 @@ struct SFTPRemovalTests {
     @Test(arguments: [0, 3 << 20]) func cancelledUploadLeavesNoPartFile(at limit: Int64) async throws {
         let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
-        // With a limit of 0, the server has created the part file, but its response is lost.
+        // With a limit of 0, the server has created the part file, but the server's response is lost.
         let gate = TransferGate(of: folder.files, at: limit)
         let relay = try RawServer.relay(to: folder.server.port, passes: gate.passes)
         let (removals, didRemove) = AsyncStream.makeStream(of: Int64.self)

@@ -36,7 +36,7 @@ app = Flask(__name__)
 app.config["MAX_CONTENT_LENGTH"] = int(sys.argv[2])
 
 
-def stored():
+def store_files():
     name = urllib.parse.unquote_to_bytes(request.query_string.split(b"path=", 1)[-1])
     files = [(field, file) for field, file in request.files.items(multi=True)]
     response = {"fields": request.form.to_dict(), "length": request.content_length, "files": []}
@@ -56,12 +56,12 @@ def stored():
 
 @app.post("/upload")
 def upload():
-    return stored()
+    return store_files()
 
 
 @app.post("/page")
 def page():
-    stored()
+    store_files()
     return redirect("/page/done", 303)
 
 

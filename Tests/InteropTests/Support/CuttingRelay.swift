@@ -4,7 +4,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// A relay between a client and a server that can delay bytes and break connections.
+/// A relay between a client and a server. The relay can delay bytes and break connections.
 final class CuttingRelay: Sendable {
     private struct State {
         /// The pending breaks, each as a number of bytes from the client. The first connection that reaches the first number breaks, and
@@ -67,8 +67,8 @@ final class CuttingRelay: Sendable {
         state.withLock { $0.cuts.append(bytes) }
     }
 
-    /// Breaks a connection after all connections together have passed `bytes` more bytes in a direction. With a treatment, breaks all
-    /// connections instead, and applies the treatment to new connections.
+    /// After all connections together have passed `bytes` more bytes in a direction, breaks the connection that passed the last byte. With a
+    /// treatment, breaks all connections instead, and applies the treatment to new connections.
     func cut(_ direction: Direction, inAllAfter bytes: Int, then treatment: Treatment? = nil) {
         state.withLock { state in
             state.remaining[direction] = bytes

@@ -9,7 +9,7 @@ final class Receiver: Sendable {
     let files: URL
     private let program: StartedProgram
 
-    /// The receiver has ended.
+    /// The error for a receiver that has ended.
     struct Ended: Error {}
 
     /// Starts the receiver, and returns once it accepts connections.

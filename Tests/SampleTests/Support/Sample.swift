@@ -14,7 +14,7 @@ final class Sample: Sendable {
     /// - Parameters:
     ///   - name: The name of the sample's program, or the path of another program.
     ///   - arguments: The first arguments of the program.
-    ///   - folder: The sample stores its queue here, and writes its standard error to a file here.
+    ///   - folder: The folder for the sample's queue, and for a file with its standard error.
     ///   - rest: The arguments after `arguments`.
     init(_ name: String, _ arguments: String..., in folder: SampleFolder, rest: [String] = []) throws {
         // Without stdbuf(1), the C library would buffer the output, because it goes to a pipe.
@@ -68,7 +68,6 @@ final class Sample: Sendable {
         return (read, await end.value)
     }
 
-    /// Sends a signal.
     func send(_ signal: Int32) {
         program.send(signal)
     }
@@ -78,7 +77,6 @@ final class Sample: Sendable {
         try program.write(line + "\n")
     }
 
-    /// Ends the standard input.
     func endInput() {
         program.closeInput()
     }

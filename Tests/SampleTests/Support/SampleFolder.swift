@@ -16,7 +16,7 @@ final class SampleFolder: Sendable {
     /// The standard error of the last sample that ran with this folder.
     var errors: String { (try? String(contentsOf: url.appending(path: "errors"), encoding: .utf8)) ?? "" }
 
-    /// Creates a file, with its folder. The bytes depend on the name and the position.
+    /// Creates a file and its folder. The bytes depend on the name and the position.
     @discardableResult func file(_ name: String, size: Int) throws -> URL {
         let file = url.appending(path: name)
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)

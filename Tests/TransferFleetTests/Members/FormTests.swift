@@ -48,7 +48,7 @@ import TransportHTTP
         /// The received bodies that end with the last line of a form.
         var completeForms: [[UInt8]] { server.requests.map(\.body).filter { $0.suffix(4).elementsEqual("--\r\n".utf8) } }
 
-        /// The value of the field `transfer` in each whole form.
+        /// The different values of the field `transfer` in the whole forms.
         var transfers: Set<String> {
             Set(
                 completeForms.compactMap { body in
@@ -73,7 +73,7 @@ import TransportHTTP
         }
     }
 
-    /// Never responds to the first form, and accepts all others.
+    /// Never responds to the first form, and accepts all other forms.
     private static func stepsIgnoringFirstForm(_ number: Int) -> [ServerStep] { [.read(nil)] + (number == 0 ? [.silence] : [.answer(201)]) }
 
     @Test func `a form with an unknown outcome is reported, and not sent again until a user retries it`() async throws {
@@ -104,15 +104,15 @@ import TransportHTTP
 
     /// The server accepts only whole forms, so sending an incomplete form again creates no second copy.
     @Test(arguments: [true, false]) func `an incomplete form is sent again`(isKilled: Bool) async throws {
-        let isHeld = Locked(false)
+        let hasStarted = Locked(false)
         let setup = try await Setup { number in
-            number == 0 ? [.read(1_000), .call { isHeld.withLock { $0 = true } }, .silence] : [.read(nil), .answer(201)]
+            number == 0 ? [.read(1_000), .call { hasStarted.withLock { $0 = true } }, .silence] : [.read(nil), .answer(201)]
         }
         defer { setup.server.stop() }
-        // The buffers of the system hold only part of this form.
+        // The socket buffers hold only the beginning of this form.
         let id = try await setup.add(sizes: [100_000_000])
         let first = try setup.fixture.start("a")
-        try await setup.fixture.wait("the server has part of the form") { isHeld.withLock(\.self) }
+        try await setup.fixture.wait("the server has the beginning of the form") { hasStarted.withLock(\.self) }
         if isKilled {
             first.kill()
         } else {

@@ -100,8 +100,8 @@ import TransferKit
         try fixture.checkArrived("next", files: 1)
     }
 
-    /// A library that adds `CLOCK_OFFSET` seconds to the wall clock of a process. Unlike libfaketime, the library does not change timers of
-    /// other clocks.
+    /// A library that adds `CLOCK_OFFSET` seconds to the wall clock of a process. Unlike libfaketime, the library does not affect timers that
+    /// use other clocks.
     private static let clockLibrary = """
         #define _GNU_SOURCE
         #include <stdlib.h>
@@ -148,10 +148,10 @@ import TransferKit
         let fast = try fixture.start("fast", slots: 2, environment: clock(3_600))
         try await fixture.waitForBytes(4_000_000, of: "reel-0")
         // Wait for longer than the duration of a lease.
-        let begin = try await fixture.fleet.query("SELECT lease_until FROM session WHERE id = $1", ["\(reel)"])[0].text(0)
+        let expiry = try await fixture.fleet.query("SELECT lease_until FROM session WHERE id = $1", ["\(reel)"])[0].text(0)
         try await fixture.wait("the lease was renewed for 16 s") {
             let row = try await fixture.fleet.query(
-                "SELECT coalesce(lease_until > $2::timestamptz + interval '16 s', true) FROM session WHERE id = $1", ["\(reel)", begin])[0]
+                "SELECT coalesce(lease_until > $2::timestamptz + interval '16 s', true) FROM session WHERE id = $1", ["\(reel)", expiry])[0]
             return try row.flag(0)
         }
         #expect(try await fixture.fleet.fleet.status(of: reel).attempts == 1)

@@ -13,7 +13,7 @@ import TransferKit
         log.texts().contains { $0.hasPrefix(text) }
     }
 
-    @Test func `a member keeps a session that its own queue can't give up, and sends no more of it`() async throws {
+    @Test func `a member that can't remove a session from its own queue keeps the lease and stops sending`() async throws {
         let fixture = try await MemberFixture()
         let reel = try await fixture.add("reel", sizes: [24_000_000])
         fixture.server.stopContent(at: 3_000_000)
@@ -23,7 +23,7 @@ import TransferKit
             try await fixture.waitForBytes(3_000_000, of: "reel-0")
             let database = try await RefusingDatabase(fixture.folder.appending("store-a"))
             try await fixture.fleet.fleet.hold(reel)
-            try await fixture.wait("the member can't give the session up") {
+            try await fixture.wait("the member can't remove the session from its own queue") {
                 Self.message(in: log, beginsWith: "Cannot remove a session from this member's queue")
             }
             // A run that is still sending could now finish the file.
@@ -69,7 +69,7 @@ import TransferKit
             try await fixture.waitForBytes(3_000_000, of: "note-0")
             let link = try PostgresLink(try PostgresURL(fixture.fleet.url))
             try link.execute("SELECT pg_advisory_lock(1953198193, 1)")
-            // The session "note" ends, but the member can't report this. The session "reel" is larger, so it continues.
+            // The session "note" ends, but the member can't report its end. The session "reel" is larger, so it continues.
             fixture.server.stopContent(at: 5_000_000)
             try await fixture.wait("the note is transferred") {
                 fixture.server.statistics.uploads.contains { $0.filename == "note-0" && $0.isComplete }
@@ -92,7 +92,7 @@ import TransferKit
         try fixture.checkArrived("note", files: 1)
     }
 
-    @Test func `a pause that the member's own database rejects is repeated`() async throws {
+    @Test func `a pause that the member's own database rejects is retried`() async throws {
         let fixture = try await MemberFixture()
         let reel = try await fixture.add("reel", sizes: [6_000_000])
         fixture.server.stopContent(at: 3_000_000)
@@ -131,7 +131,7 @@ import TransferKit
         try fixture.checkArrived("good", files: 1)
     }
 
-    @Test func `a session that a member could not add waits without priority, with the reason`() async throws {
+    @Test func `a session that a member's queue could not add waits without priority, and reports the reason`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
         let member = try await fleet.join("m")

@@ -48,7 +48,7 @@ import TransportTUS
         try fixture.checkArrived("reel", files: 1)
     }
 
-    /// The server asked all clients to back off, so the member's queue delays other sessions, too.
+    /// The server has asked all clients to back off, so the member's queue also delays other sessions.
     @Test(arguments: [false, true]) func `a session that was run or retried does not wait once a member has taken it`(isRetried: Bool)
         async throws
     {
@@ -73,7 +73,7 @@ import TransportTUS
         try fixture.checkArrived("reel", files: 1)
     }
 
-    @Test func `a request to run a paused session resumes it, and also ends the delay that the server then requests`() async throws {
+    @Test func `running a paused session resumes the session, and also ends the delay that the server then requests`() async throws {
         let fixture = try await MemberFixture()
         let fleet = fixture.fleet.fleet
         let reel = try await fixture.add("reel", sizes: [6_000_000])

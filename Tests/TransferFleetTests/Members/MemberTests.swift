@@ -23,7 +23,7 @@ import TransferKit
         #expect(try await fixture.fleet.fleet.members().isEmpty)
     }
 
-    @Test func `a member that ends gives its session back, and another one continues the same upload`() async throws {
+    @Test func `a member that ends gives its session back, and another member continues the same upload`() async throws {
         let fixture = try await MemberFixture()
         let id = try await fixture.add("reel", sizes: [100_000, 6_000_000])
         fixture.server.stopContent(at: 3_000_000)
@@ -121,7 +121,7 @@ import TransferKit
         try fixture.checkArrived("s", files: 1)
     }
 
-    @Test func `a removed member ends, and its session continues elsewhere`() async throws {
+    @Test func `a removed member ends, and its session continues on another member`() async throws {
         let fixture = try await MemberFixture()
         let id = try await fixture.add("reel", sizes: [6_000_000])
         fixture.server.stopContent(at: 3_000_000)

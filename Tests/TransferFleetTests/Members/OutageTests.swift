@@ -52,7 +52,7 @@ import TransferKit
         let task = Task { try await member.run() }
         try await fixture.waitForBytes(3_000_000, of: "reel-0")
         await BlockingIO.run { database.stop() }
-        // By its own clock, the member stops before another member could take the session.
+        // The member uses its own clock to stop before another member can take the session.
         try await member.waitUntilLeft(id)
         await #expect(throws: QueueError.self) { try await fixture.fleet.fleet.status() }
         fixture.server.stopContent(at: nil)
@@ -69,7 +69,7 @@ import TransferKit
         let primary = try PostgresServer()
         let standby = try PostgresServer(standbyOf: primary)
         let fixture = try await MemberFixture(database: primary)
-        // ALTER SYSTEM can't run in a transaction. From here on, a commit waits for the standby.
+        // `ALTER SYSTEM` can't run in a transaction, so it needs a separate connection. From here on, each commit waits for the standby.
         let link = try PostgresLink(try PostgresURL(fixture.fleet.url))
         try link.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         try link.query("SELECT pg_reload_conf()")

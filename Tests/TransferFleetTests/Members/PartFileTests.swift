@@ -39,13 +39,13 @@ import TransportSFTP
         // A member that lost its lease removes its part file when it notices the loss, which can be after the end of the session.
         try await fixture.wait("only the complete file is left") { try Self.files(in: folder).map(\.name) == ["reel-0"] }
         let files = try Self.files(in: folder)
-        #expect(files.first?.number != earlier.number, "Each member has its own part file.")
+        #expect(files.first?.inode != earlier.inode, "Each member has its own part file.")
         for member in [first, second] { member.kill() }
     }
 
     private struct File {
         var name: String
-        var number: UInt64
+        var inode: UInt64
         var size: UInt64
     }
 
@@ -53,9 +53,9 @@ import TransportSFTP
         try FileManager.default.contentsOfDirectory(atPath: folder.string).sorted().compactMap { name in
             // A file can be renamed between the two calls.
             guard let found = try? FileManager.default.attributesOfItem(atPath: folder.appending(name).string),
-                let number = found[.systemFileNumber] as? UInt64, let size = found[.size] as? UInt64
+                let inode = found[.systemFileNumber] as? UInt64, let size = found[.size] as? UInt64
             else { return nil }
-            return File(name: name, number: number, size: size)
+            return File(name: name, inode: inode, size: size)
         }
     }
 
@@ -63,7 +63,7 @@ import TransportSFTP
 
     private func content(_ path: FilePath) throws -> Data { try Data(contentsOf: URL(filePath: path.string)) }
 
-    /// Creates a folder for a server and the account `remote`.
+    /// Creates the account `remote` and its folder on the server, and returns the folder.
     private func addAccount(_ server: SSHServerProcess, _ fixture: MemberFixture) async throws -> FilePath {
         let folder = fixture.folder.appending("remote")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
@@ -73,8 +73,8 @@ import TransportSFTP
         return folder
     }
 
-    /// Starts a server with the account `remote`, and creates a local file. For a download, the server also has the file.
-    private func open(size: Int = Self.size, isDownload: Bool) async throws
+    /// Starts a server, adds the account `remote`, and creates a local file. For a download, the server also has the file.
+    private func setUp(size: Int = Self.size, isDownload: Bool) async throws
         -> (fixture: MemberFixture, server: SSHServerProcess, folder: FilePath, source: FilePath)
     {
         let fixture = try await MemberFixture()
@@ -89,7 +89,7 @@ import TransportSFTP
     }
 
     @Test func `an upload continues in its own part file after another member was suspended`() async throws {
-        let (fixture, server, folder, source) = try await open(isDownload: false)
+        let (fixture, server, folder, source) = try await setUp(isDownload: false)
         defer { server.stop() }
         let request = try SessionRequest.upload([source], to: "remote", options: SessionOptions(rateLimit: 2_000_000))
         let id = try await fixture.fleet.fleet.add([request])[0]
@@ -98,7 +98,7 @@ import TransportSFTP
     }
 
     @Test func `a download continues in its own part file after another member was suspended`() async throws {
-        let (fixture, server, folder, source) = try await open(isDownload: true)
+        let (fixture, server, folder, source) = try await setUp(isDownload: true)
         defer { server.stop() }
         let request = try SessionRequest.download(["reel-0"], from: "remote", to: folder, options: SessionOptions(rateLimit: 2_000_000))
         let id = try await fixture.fleet.fleet.add([request])[0]
@@ -107,7 +107,7 @@ import TransportSFTP
     }
 
     /// A library that suspends the process just before the process links its first part file (linkat(2)). The library first creates the
-    /// file that the variable `STOP_FILE` names.
+    /// file that the environment variable `STOP_FILE` names.
     private static let suspendingLibrary = """
         #define _GNU_SOURCE
         #include <fcntl.h>
@@ -129,7 +129,7 @@ import TransportSFTP
         """
 
     @Test func `a member that was suspended before the last step of a download does not create the file afterwards`() async throws {
-        let (fixture, server, folder, source) = try await open(size: 1_000_000, isDownload: true)
+        let (fixture, server, folder, source) = try await setUp(size: 1_000_000, isDownload: true)
         defer { server.stop() }
         let id = try await fixture.fleet.fleet.add([.download(["reel-0"], from: "remote", to: folder)])[0]
         let (library, stopFile) = (try await fixture.library("stop", Self.suspendingLibrary), fixture.folder.appending("stopped").string)
@@ -147,7 +147,7 @@ import TransportSFTP
         try FileManager.default.removeItem(atPath: folder.appending("reel-0").string)
         second.kill()
         first.send(SIGCONT)
-        // The member has one slot, so it runs another session only after its run has ended.
+        // The member has one slot, so it starts the next session only after the run of the first session has ended.
         let next = try await fixture.add("next", sizes: [1_000])
         try await fixture.waitForAll([next])
         first.kill()
@@ -155,15 +155,15 @@ import TransportSFTP
         #expect(remaining.map(\.name) == [])
     }
 
-    /// The member died between the last step of a download and the report of its completion, so the file already has its final name.
+    /// The member died after it gave the file its final name, and before it reported the completion.
     @Test func `a complete download needs no second transfer after its member died`() async throws {
-        let (fixture, server, folder, source) = try await open(size: 1_000_000, isDownload: true)
+        let (fixture, server, folder, source) = try await setUp(size: 1_000_000, isDownload: true)
         defer { server.stop() }
         try await fixture.rejectProgress("NEW.part = 'end'")
         let id = try await fixture.fleet.fleet.add([.download(["reel-0"], from: "remote", to: folder)])[0]
         let first = try fixture.start("a")
         try await fixture.wait("the file has its final name") { try Self.files(in: folder).contains { $0.name == "reel-0" } }
-        let number = try Self.files(in: folder).first { $0.name == "reel-0" }?.number
+        let inode = try Self.files(in: folder).first { $0.name == "reel-0" }?.inode
         first.kill()
         try await fixture.fleet.query("DROP TRIGGER reject ON progress")
         try await fixture.fleet.query("UPDATE session SET lease_until = clock_timestamp()")
@@ -171,6 +171,6 @@ import TransportSFTP
         try await fixture.waitForAll([id])
         second.kill()
         #expect(try content(folder.appending("reel-0")) == content(source))
-        #expect(try Self.files(in: folder).first { $0.name == "reel-0" }?.number == number)
+        #expect(try Self.files(in: folder).first { $0.name == "reel-0" }?.inode == inode)
     }
 }

@@ -8,7 +8,7 @@ import TransferKit
 import TransportSFTP
 import TransportTUS
 
-/// A session that one member can't run, but another one may run.
+/// A session that one member can't run, but another member can.
 @Suite(.timeLimit(.minutes(3))) struct PassingOnTests {
     /// Adds a live member that takes no sessions.
     private func addIdleMember(_ name: String, _ fixture: MemberFixture) async throws {
@@ -17,14 +17,14 @@ import TransportTUS
             "UPDATE member SET live_until = clock_timestamp() + interval '1 hour' WHERE name = $1", [name])
     }
 
-    @Test func `a session whose file is missing on one member runs on another one`() async throws {
+    @Test func `a session whose file is missing on one member runs on another member`() async throws {
         let fixture = try await MemberFixture()
         try await addIdleMember("idle", fixture)
         let reel = try await fixture.add("reel", sizes: [100_000, 200_000])
         let path = fixture.folder.appending("reel-1").string
         try FileManager.default.removeItem(atPath: path)
         try await fixture.run([fixture.member("a")]) {
-            try await fixture.wait("the member leaves the session to others") {
+            try await fixture.wait("the member leaves the session to other members") {
                 try await !fixture.fleet.query("SELECT 1 FROM session_refusal WHERE session = $1 AND member = 'a'", ["\(reel)"]).isEmpty
             }
             // The member takes other sessions.
@@ -59,9 +59,9 @@ import TransportTUS
     }
 
     /// - Parameter hasOther: Whether another live member may run the session.
-    @Test(arguments: [false, true]) func `a rejected session fails, or is left to other members, and the next session runs`(hasOther: Bool)
-        async throws
-    {
+    @Test(arguments: [false, true]) func `a session that a queue rejects fails or is left to other members, and the next session runs`(
+        hasOther: Bool
+    ) async throws {
         let fixture = try await MemberFixture()
         if hasOther { try await addIdleMember("idle", fixture) }
         let reel = try await fixture.add("reel", sizes: [6_000_000])
@@ -70,7 +70,7 @@ import TransportTUS
             try await fixture.waitForBytes(3_000_000, of: "reel-0")
             try await fixture.fleet.fleet.stop(.drain, deadline: nil)
             let bad = try await fixture.add("bad", sizes: [10_000])
-            // The content names a session that the queue already has.
+            // The stored content now describes a session that the member's queue already has.
             try await fixture.fleet.query(
                 "UPDATE content SET draft = (SELECT draft FROM content WHERE session = $2) WHERE session = $1", ["\(bad)", "\(reel)"])
             let good = try await fixture.add("good", sizes: [10_000])

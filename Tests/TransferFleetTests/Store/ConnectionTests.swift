@@ -3,7 +3,7 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// The errors for wrong URLs, servers and schemas, whose messages name the cause or the next step; lost connections; and failed transactions.
+/// Wrong URLs, servers and schemas, whose error messages name the cause or the next step. Also lost connections and failed transactions.
 @Suite struct ConnectionTests {
     private func message(_ url: String) async -> String {
         do {
@@ -24,7 +24,7 @@ import TransferKit
         #expect(unreachable.contains("postgresql://127.0.0.1:1/x."))
     }
 
-    @Test func `an unreachable server and a wrong password have a message without the password`() async throws {
+    @Test func `the messages for an unreachable server and for a wrong password omit the password`() async throws {
         let server = try PostgresServer.shared.get()
         let refused = await message("postgresql://owner:s3cret@127.0.0.1:1/x?connect_timeout=2")
         #expect(refused.contains("Cannot reach the fleet's database at postgresql://127.0.0.1:1/x."))
@@ -40,7 +40,7 @@ import TransferKit
     @Test(arguments: [
         "u:se?cret@db/x", "u:se/cret@db/x", "u:se#cret@db/x", "u:se%cret@db/x", "u:se%00cret@db/x", "u:se@cret@db/x", "u:secret/x",
         "db/x?password=se%cret", "db/x?password=a&secret", "db/x?password=a=b&secret=", "se?cret:p@db/x",
-    ]) func `a malformed URL has a message without a part of the password`(rest: String) async throws {
+    ]) func `the message for a malformed URL contains no part of the password`(rest: String) async throws {
         let text = await message("postgresql://\(rest)")
         #expect(text.hasPrefix("The URL of the fleet") || text.hasPrefix("The user or the password in the URL"), "\(text)")
         #expect(!text.contains("cret"), "\(text)")
@@ -106,7 +106,7 @@ import TransferKit
         #expect(await message(url) == "no error")
     }
 
-    @Test func `two migrations at the same time create one fleet`() async throws {
+    @Test func `two concurrent calls create only one fleet`() async throws {
         let server = try PostgresServer.shared.get()
         let url = server.url(try await server.createDatabase())
         async let first = Fleet.create(at: url)
@@ -135,7 +135,7 @@ import TransferKit
     }
 }
 
-/// The permissions of the members' user in the article "Running a fleet".
+/// The permissions that the article "Running a fleet" documents for the members' database user.
 @Suite struct PermissionTests {
     @Test func `a member needs only the documented permissions`() async throws {
         let fleet = try await FleetFixture()
@@ -157,7 +157,7 @@ import TransferKit
         await store.connection.close()
     }
 
-    /// `agent start` makes this check. Without it, a member would wait for the database forever.
+    /// `agent start` makes this check. Without the check, a member would wait for the database forever.
     @Test func `a user that may only read can't be a member`() async throws {
         let fleet = try await FleetFixture()
         let role = "r\(UUID().uuidString.lowercased().replacing("-", with: ""))"

@@ -6,7 +6,7 @@ import TransferKit
 
 /// The fleet gives the slot of a running session to a session for which `run` was called. The interrupted session resumes later.
 @Suite struct DisplacementTests {
-    @Test func `the last running session gives way, and returns when the other session ends`() async throws {
+    @Test func `the last running session gives way, and resumes when the other session ends`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(4)
         let (first, second) = (try await fleet.join("first"), try await fleet.join("second"))
@@ -27,7 +27,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: second).map(\.id) == [ids[1]])
     }
 
-    @Test func `nothing is displaced if a slot is free, or if the session can't run anyway`() async throws {
+    @Test func `no session is displaced if a slot is free, or if the new session can't run anyway`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
         let elsewhere = try await fleet.add(1, place: .member("gone"))
@@ -84,7 +84,7 @@ import TransferKit
         member = try await fleet.join("m1")
         let c = try #require(try await fleet.store.take(for: member).first)
         #expect(c.id == ids[2])
-        // The member with the session that displaced the others dies, too. This session starts next, so the others keep waiting.
+        // The member that runs this session dies, too. The session starts next again, so the displaced sessions keep waiting.
         try await fleet.endLeases(of: member)
         try await fleet.fleet.evict("m1")
         member = try await fleet.join("m2")
@@ -123,7 +123,7 @@ import TransferKit
         }
     }
 
-    @Test func `a session that must run now displaces another one once its own member has stopped it`() async throws {
+    @Test func `after hold and run, no session is displaced until the first member has given the session back`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
         let (first, second) = (try await fleet.join("first"), try await fleet.join("second"))
@@ -140,7 +140,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: second).map(\.id) == [ids[0]])
     }
 
-    @Test func `a cancelled, held or removed session returns the slot`() async throws {
+    @Test func `a displacing session that is cancelled, held or removed returns the slot`() async throws {
         for operation in [SessionOperation.cancel(), .hold, .remove()] {
             let fleet = try await FleetFixture()
             let ids = try await fleet.add(2)

@@ -5,8 +5,8 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Measures a fleet with many waiting sessions and a full account. Runs only if the environment variable `TRANSFERKIT_FLEET_FIGURES` contains the
-/// number of waiting sessions. Prints the figures.
+/// Measures a fleet with many waiting sessions and an account at its limit. Runs only if the environment variable `TRANSFERKIT_FLEET_FIGURES`
+/// contains the number of waiting sessions. Prints the figures.
 @Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_FLEET_FIGURES"] != nil)) struct FleetFigures {
     /// The number of waiting sessions.
     private static let count = ProcessInfo.processInfo.environment["TRANSFERKIT_FLEET_FIGURES"].flatMap { Int($0) }.map { max($0, 2) } ?? 0
@@ -16,7 +16,7 @@ import TransferKit
 
     /// Creates a fleet. The first half of its waiting sessions belongs to the account `full`, whose only slot is in use, and the second half to the
     /// account `studio`.
-    private func filled() async throws -> FleetFixture {
+    private func makeFilledFleet() async throws -> FleetFixture {
         let fleet = try await FleetFixture(server: Self.durableServer(), hasLongLeases: false)
         var account = Account("full", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/")])
         account.maxConcurrentSessions = 1
@@ -50,8 +50,8 @@ import TransferKit
         return Int(Double(count) / seconds)
     }
 
-    @Test func `takes and ends of sessions per second`() async throws {
-        let fleet = try await filled()
+    @Test func `sessions taken and ended per second`() async throws {
+        let fleet = try await makeFilledFleet()
         for count in [1, 4, 16] {
             let perMember = 800 / count
             let stores = try (0..<count).map { _ in FleetStore(try PostgresURL(fleet.url)) }
@@ -83,7 +83,7 @@ import TransferKit
     }
 
     /// The times from the call of `run` until the member's queue has stopped the running session, and until the other session runs.
-    @Test func `time from the command now to the interruption`() async throws {
+    @Test func `time until run interrupts another session`() async throws {
         let fixture = try await MemberFixture(database: Self.durableServer())
         fixture.server.stopContent(at: 1_000_000)
         let member = try await fixture.member("a")
@@ -108,7 +108,7 @@ import TransferKit
         }
     }
 
-    /// Calls the body several times for each member, for all members at the same time, and prints how many calls per second the database served.
+    /// Calls the closure several times for each member, for all members at the same time. Prints the number of calls per second.
     ///
     /// - Parameter body: Receives the index of a member.
     private func measure(
@@ -127,7 +127,7 @@ import TransferKit
     }
 
     @Test func `heartbeats, takes of idle members, and commands`() async throws {
-        let fleet = try await filled()
+        let fleet = try await makeFilledFleet()
         let members = try (0..<16).map {
             (try FleetStore(PostgresURL(fleet.url)), FleetMemberDescription(name: "m\($0)", identity: UUID().uuidString, slots: 4))
         }

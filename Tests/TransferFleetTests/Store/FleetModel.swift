@@ -1,21 +1,21 @@
 import TransferKit
 
-/// A pure model of a fleet with one account, for the comparison with the database. Simple rather than fast.
+/// An in-memory model of a fleet with one account, with which tests compare the database. Simple rather than fast.
 struct FleetModel {
     struct Session: Equatable {
         var id: SessionID
         var state = SessionState.waiting
         var owner: String?
-        /// The start priority: 0 for `run`, 1 for `runNext`, 2 for a session that was displaced and may return, 3 for an interrupted one, and 4
-        /// for all others.
+        /// The start priority: 0 for `run`, 1 for `runNext`, 2 for a displaced session that may resume, 3 for an interrupted session, and 4
+        /// for all other sessions.
         var startPriority = 4
-        /// The order of sessions with the same start priority 0 or 1: a session with a higher mark starts first.
+        /// Orders sessions with the start priority 0 or 1: if two have the same priority, the session with the higher mark starts first.
         var mark = 0
         var displacedBy: SessionID?
         var isRemoved = false
     }
 
-    /// The sessions in order, including removed ones that still have an owner.
+    /// The sessions in order, including removed sessions that still have an owner.
     var sessions: [Session] = []
     /// The slots of the live members.
     var slots: [String: Int] = [:]
@@ -66,7 +66,7 @@ struct FleetModel {
         released(id, isInterrupted: false)
     }
 
-    /// The member dies: all its leases end.
+    /// Ends all leases of a member, as if the member had died.
     mutating func kill(_ member: String) {
         let ended = sessions.filter { $0.owner == member }.map(\.id)
         for id in ended {

@@ -9,7 +9,7 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// Items with the same remote name. A fleet rejects them when they are added, like a local queue.
+/// Items with the same remote name. A fleet rejects such items when they are added, as a local queue does.
 @Suite(.timeLimit(.minutes(2))) struct FleetNameTests {
     private func account(_ address: String) -> Account {
         let transport: TransportID = address.hasPrefix("sftp:") ? .sftp : address.hasPrefix("https:") ? .tus : .http
@@ -20,7 +20,7 @@ import TransportTUS
         try Fleet(fixture.url, place: .anywhere, transports: [TUSTransport(), SFTPTransport(), HTTPTransport()])
     }
 
-    /// Calls a body with two files that have the same name.
+    /// Calls a closure with the paths of two files that have the same name.
     private func withFiles(_ body: ([FilePath]) async throws -> Void) async throws {
         let root = FileManager.default.temporaryDirectory.appending(path: "names-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: root) }
@@ -40,7 +40,7 @@ import TransportTUS
         ("sftp://me@one.example/in/", true), ("https://one.example/", false),
     ]
 
-    @Test(arguments: addresses) func `files with the same remote name are rejected where one of them would be lost`(
+    @Test(arguments: addresses) func `files with the same remote name are rejected if one of the files would be lost`(
         address: String, isRejected: Bool
     ) async throws {
         let fixture = try await FleetFixture(account: account(address))
@@ -68,7 +68,7 @@ import TransportTUS
         await fleet.close()
     }
 
-    @Test func `a change of a session after which one of its files would be lost is rejected`() async throws {
+    @Test func `a change of a session is rejected if one of its files would then be lost`() async throws {
         let fixture = try await FleetFixture(account: account("https://one.example/"))
         let fleet = try open(fixture)
         try await fleet.save(Account("put", endpoints: [Endpoint(transport: .http, address: "https+put://one.example/")]))
@@ -96,7 +96,7 @@ import TransportTUS
         await fleet.close()
     }
 
-    @Test func `a duplicate of an existing session is accepted although its names clash`() async throws {
+    @Test func `a duplicate of an existing session is accepted even if its names clash`() async throws {
         let fixture = try await FleetFixture(account: account("https://one.example/"))
         let fleet = try open(fixture)
         try await withFiles { paths in

@@ -12,9 +12,9 @@ import TransferKit
         try await fleet.store.renew(leases.map { ($0.reference, SessionStatistics()) }, of: member)
     }
 
-    /// The response to a heartbeat contains, for each session, the number of requests so far. So a member notices a request even if a
-    /// notification or a response was lost.
-    @Test func `a request to run a session reaches the member that has it`() async throws {
+    /// The response to a heartbeat contains, for each session, the number of requests so far. A member therefore notices a request even if
+    /// a notification or a response was lost.
+    @Test func `a request to run a session reaches the session's member`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
         let member = try await fleet.join("m", slots: 2)
@@ -34,7 +34,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessions(in: .all).map(\.state) == [.running, .running])
     }
 
-    @Test func `a request to run a session outlives the member that has it`() async throws {
+    @Test func `a request to run a session remains in effect after the session's member dies`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(1)
         let (first, second) = (try await fleet.join("first"), try await fleet.join("second"))
@@ -48,7 +48,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: first).map(\.mustRun) == [false])
     }
 
-    @Test func `the member that takes a session learns that it was run or retried before`() async throws {
+    @Test func `a member that takes a session learns of earlier requests to run or retry the session`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add([FleetFixture.draft("a"), FleetFixture.draft("b")], held: true)
         let member = try await fleet.join("m")

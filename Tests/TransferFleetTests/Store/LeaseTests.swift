@@ -59,7 +59,7 @@ import TransferKit
         #expect(last.draft.progress?.count == 2)
     }
 
-    @Test func `an endpoint's address can be longer than a key of an index`() async throws {
+    @Test func `an endpoint's address can be longer than the maximum key of an index`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.add(1)
         let member = try await fleet.join("m")
@@ -77,7 +77,7 @@ import TransferKit
         #expect(stored.count == 2 && events.allSatisfy { stored.contains($0) })
     }
 
-    @Test func `a retry forgets failures with any message`() async throws {
+    @Test func `a retry removes a failure even if its message contains a zero byte`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add([FleetFixture.draft("a", files: 2)])
         let member = try await fleet.join("m")
@@ -90,8 +90,9 @@ import TransferKit
         #expect(try await fleet.store.progress(of: ids[0]).map(\.position) == [1, 1])
     }
 
-    /// A member whose lease ended without a report may still have its part files open. A member that has given its session back has closed them.
-    @Test func `after a lease that was not given back, the successor uses other part files`() async throws {
+    /// A member whose lease ended without a report may still have its part files open. A member that has given its session back has
+    /// closed its part files.
+    @Test func `if a lease ends before the session is given back, the next member uses other part files`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.add(1)
         let (first, second) = (try await fleet.join("first"), try await fleet.join("second"))
@@ -142,7 +143,7 @@ import TransferKit
         #expect(try rest[0].integer(0) == 3)
     }
 
-    @Test func `an interrupted session starts before others, and the interruption is not a failed attempt`() async throws {
+    @Test func `an interrupted session starts before other sessions, and the interruption is not a failed attempt`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
         let (first, second) = (try await fleet.join("first", slots: 2), try await fleet.join("second", slots: 3))
@@ -153,7 +154,7 @@ import TransferKit
         #expect(try await fleet.fleet.status(of: ids[0]).error == nil)
     }
 
-    @Test func `a member that starts again immediately continues its own sessions`() async throws {
+    @Test func `a restarted member immediately continues its own sessions`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(1)
         let member = try await fleet.join("m")
@@ -230,7 +231,8 @@ import TransferKit
             return zip(try updates(), before).map { $0 - $1 }
         }
         #expect(figures[1] == 200)
-        // PostgreSQL moves a row to another page when the page has no more free space. Only such an update changes an index, so most updates do not.
+        // PostgreSQL moves a row to another page when the page has no more free space. Only such an update changes an
+        // index, so most updates change none.
         #expect(figures[0] < 100)
     }
 }

@@ -4,7 +4,8 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Random operations and deaths of three simulated members, compared with ``FleetModel`` after each step.
+/// Random operations in a fleet with three simulated members, which also die at random. After each step, the test
+/// compares the fleet with ``FleetModel``.
 @Suite struct ModelTests {
     @Test(arguments: [UInt64](1...8)) func `a fleet agrees with the model after random steps`(seed: UInt64) async throws {
         var numbers = SplitMix(seed: seed)
@@ -64,14 +65,14 @@ import TransferKit
                 else {
                     continue
                 }
-                var isDone = true
+                var isAccepted = true
                 do {
                     try await fleet.fleet.apply(operation, to: .id(id))
                 } catch is QueueError {
-                    isDone = false
+                    isAccepted = false
                 }
                 let isValid = model.apply(operation, id)
-                try #require(isValid == isDone, "\(comment): \(operation)")
+                try #require(isValid == isAccepted, "\(comment): \(operation)")
             }
             try await compare(fleet, model, comment)
         }

@@ -28,7 +28,7 @@ import TransferKit
     private enum Outcome: Equatable {
         case refused(QueueError.Code)
         case removed
-        /// The session is running, or waits until it can.
+        /// The session is running or waiting to run.
         case active
         case state(SessionState)
     }
@@ -38,7 +38,7 @@ import TransferKit
         .update(SessionUpdate(name: "other")),
     ]
 
-    /// Whether a fleet differs from a local queue as documented: a fleet can't update a session that a member has.
+    /// Whether a fleet and a local queue have different results, as documented: a fleet can't update a session that a member has.
     private static func differs(_ operation: SessionOperation, _ state: SessionState) -> Bool {
         if case .update = operation { return state == .running || state == .paused }
         return false
@@ -48,7 +48,7 @@ import TransferKit
         do {
             _ = try await queue.apply(operation, to: .id(id))
             var state = try await queue.status(of: id).state
-            // A local queue cancels or pauses a running session once its run has ended.
+            // A local queue cancels or pauses a running session after the session's run has ended.
             let stops = [.pause, .hold, .cancel()].contains(operation)
             while stops, state == .running { state = try await queue.status(of: id).state }
             return state == .waiting || state == .running ? .active : .state(state)
@@ -80,7 +80,7 @@ import TransferKit
         }
     }
 
-    /// Adds a session, and brings it into a state.
+    /// Adds a session, and brings the session into the given state.
     private func prepare(_ state: SessionState, in queue: TransferQueue, files: FilePath) async throws -> SessionID {
         func add(_ name: String, held: Bool = false) async throws -> SessionID {
             try await queue.add([try .upload([files.appending(name)], to: "studio")], held: held)[0]

@@ -4,7 +4,7 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// A pooler between the members and PostgreSQL.
+/// A connection pooler between the members and PostgreSQL.
 @Suite struct PoolerTests {
     private static let program = "/usr/sbin/pgbouncer"
 

@@ -36,7 +36,7 @@ import TransferKit
         #expect(second.rates.fleet == 5)
         #expect(try await shares(a, first).fleet == 5)
         let third = try await take(c)
-        // The first members get the remainder, so that the sum is the limit.
+        // The first members get the remainder, so that the shares add up to the limit.
         #expect(try await shares(a, first).fleet == 4)
         #expect(try await shares(b, second).fleet == 3)
         #expect(try await shares(c, third).fleet == 3)
@@ -48,7 +48,7 @@ import TransferKit
         #expect(try await shares(a, first, fourth).accounts == ["studio": 3, "other": 6])
         #expect(try await shares(b, second).accounts == ["studio": 2])
         #expect(try await shares(c, third).accounts == ["studio": 2])
-        // A member with only paused sessions does not reduce the shares of others. Its own share is the one that it has after a resumption.
+        // A member with only paused sessions does not reduce other members' shares. Its own share is the share that it will have after resuming.
         _ = try await fleet.fleet.pause(ids[1])
         #expect(try await shares(a, first, fourth).fleet == 5)
         #expect(try await shares(b, second).fleet == 3)
@@ -68,7 +68,7 @@ import TransferKit
         #expect(try await shares(b, second) == RateShares(fleet: nil, accounts: ["studio": Self.unlimited]))
     }
 
-    @Test func `limits are shown, and impossible ones are rejected`() async throws {
+    @Test func `limits are reported, and invalid limits are rejected`() async throws {
         let queue = fleet.fleet
         try await queue.setRateLimit(1_000, account: nil)
         try await queue.setRateLimit(500, account: "studio")
@@ -82,7 +82,7 @@ import TransferKit
         #expect(zero != nil)
         let missing = await #expect(throws: QueueError.self) { try await queue.setRateLimit(1, account: "missing") }
         #expect(missing?.code == .noSuchAccount)
-        // A timetable depends on the local time of each member.
+        // A fleet rejects timetables, because a timetable depends on the local time of each member.
         var account = try #require(try await queue.account("studio")).account
         account.timetable = BandwidthTimetable([BandwidthTimetable.Rule(rateLimit: 1)])
         let timetable = await #expect(throws: QueueError.self) { try await queue.save(account) }

@@ -14,7 +14,7 @@ import TransferKit
         return error?.message ?? ""
     }
 
-    @Test func `sessions with other items than files are rejected, and the message names the alternative`() async throws {
+    @Test func `sessions with items other than files are rejected, and the message names the alternative`() async throws {
         let fleet = try await FleetFixture()
         let folder = FileManager.default.temporaryDirectory.path
         let form = TransferItem.form(fields: ["a": "b"], files: [.data(Data("x".utf8), name: "x")], as: "x")
@@ -33,7 +33,7 @@ import TransferKit
         #expect(try await fleet.fleet.status().sessions == 0)
     }
 
-    @Test func `drafts and other functions are rejected, and the message names the alternative`() async throws {
+    @Test func `drafts and other unsupported operations are rejected, and the message names the alternative`() async throws {
         let fleet = try await FleetFixture()
         let id = try await fleet.add(1)[0]
         let request = try SessionRequest.upload(["/in/a"], to: "studio")

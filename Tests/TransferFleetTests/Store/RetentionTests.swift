@@ -5,7 +5,7 @@ import TransferKit
 
 /// The removal of completed sessions.
 @Suite(.timeLimit(.minutes(2))) struct RetentionTests {
-    /// Completes the next session.
+    /// Takes and completes the next session.
     private func completeNext(_ fleet: FleetFixture, by member: FleetMemberDescription) async throws -> SessionID {
         let lease = try #require(try await fleet.store.take(for: member).first)
         #expect(try await fleet.finish(lease))
@@ -47,7 +47,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessionIDs() == [ids[0], ids[2]])
     }
 
-    /// Adds unreadable rows with the progress of files to a session.
+    /// Adds unreadable progress rows to a session.
     private func addProgress(_ count: Int, _ id: SessionID, part: String = "end", in fleet: FleetFixture) async throws {
         try await fleet.query(
             """
@@ -74,7 +74,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).isEmpty)
         #expect(try await count("progress", in: fleet) == 0)
         #expect(try await count("session", in: fleet) == 2)
-        // The same applies to the session of a member, and to a session whose retention has ended.
+        // The same applies to a session that a member has, and to a completed session whose retention has ended.
         try await addProgress(10_001, ids[1], in: fleet)
         try await fleet.fleet.remove(ids[1])
         #expect(try await fleet.giveBack(lease))
@@ -91,7 +91,7 @@ import TransferKit
     }
 
     /// Each transaction deletes the sessions whose rows it has deleted. Otherwise, sessions without rows would accumulate, and each transaction would
-    /// examine them again.
+    /// examine these sessions again.
     @Test func `many removed sessions are deleted together with their rows`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(150)
@@ -105,7 +105,7 @@ import TransferKit
         #expect(try await count("session", in: fleet) == 0)
     }
 
-    @Test func `the end of a large session deletes only as many rows as one transaction may`() async throws {
+    @Test func `the end of a large session deletes only as many rows as one transaction may delete`() async throws {
         let fleet = try await FleetFixture()
         let id = try await fleet.add(1)[0]
         let member = try await fleet.join("m")

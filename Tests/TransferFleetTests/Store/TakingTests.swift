@@ -7,7 +7,7 @@ import TransferKit
 
 /// The order in which members take sessions.
 @Suite struct TakingTests {
-    @Test func `sessions are taken in order, and each by one member`() async throws {
+    @Test func `sessions are taken in order, and each session is taken by one member`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(5)
         let (first, second) = (try await fleet.join("first", slots: 2), try await fleet.join("second", slots: 2))
@@ -24,7 +24,7 @@ import TransferKit
         try await fleet.fleet.setMaxConcurrentSessions(1, account: "studio")
         let lease = try #require(try await fleet.store.take(for: busy).first)
         let other = FleetStore(try PostgresURL(fleet.url))
-        // The key of the fleet's lock.
+        // Takes the fleet's lock by its key.
         try await other.unlocked { _ = try $0.query("SELECT pg_advisory_lock(1953198193, 1)") }
         #expect(try await fleet.store.take(for: idle).isEmpty)
         await other.connection.close()
@@ -42,7 +42,7 @@ import TransferKit
         try await fleet.query("SELECT pg_notify('transferq_fleet', 'end')")
         // Taking sessions notifies no member, because no other session can start.
         #expect(try await listener.awaitNotifications(timeout: .seconds(60)) == ["end"])
-        // Each of these changes has a request for the member that has a session, and may let another session start.
+        // Each of these changes leads to a request to the session's member, and may allow another session to start.
         let changes: [() async throws -> Void] = [
             { try await fleet.fleet.pause(ids[0]) }, { try await fleet.fleet.resume(ids[0]) },
             { try await fleet.fleet.run(fleet.add(1)[0]) }, { try await fleet.fleet.stop(.interrupt, deadline: nil) },
@@ -116,7 +116,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
     }
 
-    @Test func `a dependent waits until the member has stopped the cancelled session`() async throws {
+    @Test func `a dependent session waits until the member has stopped the cancelled session`() async throws {
         for operation in [SessionOperation.cancel(), .remove(isForced: true)] {
             let fleet = try await FleetFixture()
             var ids = try await fleet.add(1)
@@ -217,7 +217,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: first).map(\.id) == [ids[0], ids[1]])
     }
 
-    @Test func `a new limit of an account keeps the list of members that can't use it`() async throws {
+    @Test func `a new limit of an account keeps the list of members that can't use the account`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.join("a")
         try await fleet.store.refuse("studio", error: TransferError(.credentials, .credentialsUnavailable, "There is no token."), by: "a")

@@ -7,7 +7,7 @@ import TransferKit
 /// Rows that this version can't read, for example after a manual change, and positions at the ends of their range. Unreadable rows affect only
 /// their own session, account or event.
 @Suite struct UnreadableTests {
-    @Test func `an unreadable session fails, and the next one is taken`() async throws {
+    @Test func `an unreadable session fails, and the next session is taken`() async throws {
         let fleet = try await FleetFixture()
         var ids = try await fleet.add(3)
         ids += try await fleet.add([FleetFixture.draft("after", after: ids[0], acceptsAnyEnd: true)])
@@ -57,7 +57,7 @@ import TransferKit
         #expect(revisions.starts(with: [1, 3]))
     }
 
-    @Test func `items after the last one are an empty page`() async throws {
+    @Test func `a page after the last item is empty`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add([FleetFixture.draft("a", files: 3)])
         for position in [Int64.min, -1, 0, 2, 3, 4, 1_000, .max] {

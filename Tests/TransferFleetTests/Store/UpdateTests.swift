@@ -45,7 +45,7 @@ import TransferKit
         let member = try await fleet.join("m", slots: 1)
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[0]])
         #expect(try await refusal(ids[0], SessionUpdate(name: "x")) == .invalidTransition)
-        // An update of a group skips this session.
+        // An update of a group skips the running session.
         #expect(try await fleet.fleet.apply(.update(SessionUpdate(name: "all")), to: .all) == [ids[1], ids[2]])
     }
 }

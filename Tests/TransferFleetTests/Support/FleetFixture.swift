@@ -82,7 +82,6 @@ struct FleetFixture {
             })
     }
 
-    /// Adds sessions.
     @discardableResult
     func add(_ drafts: [SessionDraft], at index: Int? = nil, place: FleetPlace = .anywhere, held: Bool = false) async throws -> [SessionID]
     {

@@ -23,7 +23,7 @@ final class MemberFixture: Sendable {
 
     /// - Parameters:
     ///   - credentials: The credentials of the account `studio`.
-    ///   - database: The server of the fleet's database, or nil for the shared one.
+    ///   - database: The server of the fleet's database, or nil for the shared server.
     init(credentials: [CredentialReference] = [], database: PostgresServer? = nil) async throws {
         folder = FilePath(FileManager.default.temporaryDirectory.appending(path: "fleet-\(UUID().uuidString)").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
@@ -99,8 +99,8 @@ final class MemberFixture: Sendable {
             let name = "\(name)-\(number)"
             let stored = server.storedFiles(named: name)
             #expect(stored.count == 1, "\(name)")
-            let complete = server.statistics.uploads.filter { $0.filename == name }
-            #expect(complete.count == 1 && complete.allSatisfy(\.isComplete), "\(name)")
+            let uploads = server.statistics.uploads.filter { $0.filename == name }
+            #expect(uploads.count == 1 && uploads.allSatisfy(\.isComplete), "\(name)")
             for file in stored {
                 let (sent, received) = try (Self.digest(folder.appending(name)), Self.digest(file))
                 #expect(sent == received, "\(name)")

@@ -24,7 +24,7 @@ final class PostgresServer: Sendable {
     let folder: String
     private let program: Locked<StartedProgram?>
     private let options: [String]
-    /// The folders of the servers that can replace this one.
+    /// The folders of the standby servers that can replace this server.
     private let standbys = Locked<[String]>([])
 
     /// - Parameters:
@@ -61,7 +61,7 @@ final class PostgresServer: Sendable {
 
     /// Stops the server, which ends all connections. Blocks until the server has ended.
     ///
-    /// - Parameter crashes: Whether the server ends immediately, without a shutdown.
+    /// - Parameter crashes: Whether the server ends immediately, without a clean shutdown.
     func stop(crashes: Bool = false) {
         let stopped = program.withLock { program in
             defer { program = nil }

@@ -17,7 +17,7 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    @Test func rejectsImpossibleSizes() async throws {
+    @Test func ignoresImpossibleTotal() async throws {
         let fixture = try DownloadFixture()
         let queue = try await fixture.queue.open(transports: [LyingTransport()])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))

@@ -14,8 +14,8 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Kills the process during a download: before or after a database statement, when the transport reports progress or saves a checkpoint,
-/// or after the final rename of a file and before the commit of its completion.
+/// Kills the process during a download: before or after a database statement, when the transport reports progress or saves a checkpoint, or
+/// between the final rename of a file and the commit that stores the completion of the file.
 @Suite(.oneProcessAtATime) struct DownloadKillTests {
     private static let samples = 25
 

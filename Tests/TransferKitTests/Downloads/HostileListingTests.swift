@@ -71,7 +71,7 @@ import TransportTesting
     }
 
     /// The queue never downloads the files with rejected names, not even when the session is retried.
-    @Test(arguments: [0, 2]) func rejectsEscapingNamesAndDownloadsOthers(retries: Int) async throws {
+    @Test(arguments: [0, 2]) func rejectsEscapingNamesAndDownloadsOtherFiles(retries: Int) async throws {
         let names = ["../out", "..", ".", "/etc/passwd", "a/b", "", "nul\0byte", "good", "two\nlines", "...", "-r"]
         let (items, error, statistics) = try await download(retries: retries) { folder, number in
             number == 0 ? names.map { Self.file($0) } : nil
@@ -88,7 +88,7 @@ import TransportTesting
         #expect(error?.message.hasPrefix("5 of 9 files failed. First error: The server lists a name in x that ") == true)
     }
 
-    /// The names of an endless folder do not count toward the limit for later folders.
+    /// The names of an endless folder do not count towards the limit for later folders.
     @Test func endlessFolderDoesNotAffectOtherFolders() async throws {
         let (items, _, statistics) = try await download(maximumNames: 17_000) { folder, number in
             switch folder.description {
@@ -102,18 +102,18 @@ import TransportTesting
         #expect(try fixture.names() == ["x", "x/good", "x/good/1", "x/good/2"])
     }
 
-    /// The names from an interrupted listing do not count toward the limit of the session.
-    @Test func brokenListingDoesNotCountTowardLimit() async throws {
-        let breaks = Locked(1)
+    /// The names from an interrupted listing do not count towards the limit of the session.
+    @Test func brokenListingDoesNotCountTowardsLimit() async throws {
+        let remainingBreaks = Locked(1)
         let (_, error, statistics) = try await download(maximumNames: 20_000) { _, number in
             switch number {
             case 0...16: return (0..<1_000).map { RemoteEntry(name: Array("skipped \(number) \($0)".utf8), kind: .symbolicLink) }
             case 17:
-                let isBreak = breaks.withLock { breaks in
-                    breaks -= 1
-                    return breaks >= 0
+                let mustBreak = remainingBreaks.withLock { remainingBreaks in
+                    remainingBreaks -= 1
+                    return remainingBreaks >= 0
                 }
-                if isBreak { throw TransferError(.transient, .connectionLost, "The connection broke.", retryAfter: .milliseconds(1)) }
+                if mustBreak { throw TransferError(.transient, .connectionLost, "The connection broke.", retryAfter: .milliseconds(1)) }
                 return [Self.file("a")]
             default: return nil
             }
@@ -180,17 +180,17 @@ import TransportTesting
 
     /// The listing fails after the queue has stored some of the entries. The queue removes these entries, and lists the folder again.
     @Test func restartsLongListingAfterLostConnection() async throws {
-        let breaks = Locked(1)
+        let remainingBreaks = Locked(1)
         let (items, error, statistics) = try await download { _, number in
             switch number {
             case 0: return [Self.file("a")]
             case 1...17: return (0..<1_000).map { RemoteEntry(name: Array("skipped \(number) \($0)".utf8), kind: .symbolicLink) }
             case 18:
-                let isBreak = breaks.withLock { breaks in
-                    breaks -= 1
-                    return breaks >= 0
+                let mustBreak = remainingBreaks.withLock { remainingBreaks in
+                    remainingBreaks -= 1
+                    return remainingBreaks >= 0
                 }
-                if isBreak { throw TransferError(.transient, .connectionLost, "The connection broke.", retryAfter: .milliseconds(1)) }
+                if mustBreak { throw TransferError(.transient, .connectionLost, "The connection broke.", retryAfter: .milliseconds(1)) }
                 return [Self.file("b")]
             default: return nil
             }

@@ -99,15 +99,15 @@ import TransportTesting
     /// Returns a lister whose listings contain files with the given names, and more symbolic links than the queue holds in memory. The
     /// first listing opens the latch after these entries, and waits until the queue cancels the listing. Later listings complete.
     private func slowLister(_ names: [String], _ latch: Latch) -> ScriptedLister {
-        let runs = Locked(0)
+        let listingCount = Locked(0)
         return ScriptedLister(memory: memory) { _, number in
             switch number {
             case 0: return names.map { RemoteEntry(name: Array($0.utf8), kind: .file(size: nil)) }
             case 1...17: return (0..<1_000).map { RemoteEntry(name: Array("link \(number) \($0)".utf8), kind: .symbolicLink) }
             default:
-                let isFirst = runs.withLock { runs in
-                    runs += 1
-                    return runs == 1
+                let isFirst = listingCount.withLock { listingCount in
+                    listingCount += 1
+                    return listingCount == 1
                 }
                 guard isFirst else { return nil }
                 latch.open()
@@ -139,7 +139,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The statistics count a rejected name only once, even if its listing is interrupted and repeated.
+    /// The statistics count a rejected name only once, even if the listing with this name is interrupted and repeated.
     @Test func countsRejectedNamesOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a/b"], latch)

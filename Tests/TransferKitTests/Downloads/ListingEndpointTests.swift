@@ -95,7 +95,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Listed files are not downloaded from another endpoint, where the same name may refer to a different file.
+    /// The queue does not download the listed files from another endpoint, where the same name may refer to a different file.
     @Test func downloadsFromListingEndpoint() async throws {
         provide(20, in: "trip")
         let gates = (0..<20).map { memory.gate("trip/\($0)") }
@@ -105,7 +105,7 @@ import TransportTesting
             Account("a", endpoints: [Endpoint(transport: "files", address: "memory://first/"), memory.endpoint(host: "second")]))
         let session = try await queue.enqueue(request("trip"))
         try await queue.start()
-        // The listing endpoint also determines the number of files in flight.
+        // The endpoint that listed the folder also determines the number of files in flight.
         try await memory.attemptsStarted(6)
         gates.forEach { $0.open() }
         #expect(try await session.value.statistics.filesDone == 20)
@@ -168,8 +168,8 @@ import TransportTesting
         #expect(activations == 2)
     }
 
-    /// The first endpoint fails while it lists a folder. The queue deletes the entries of this folder, and the second endpoint lists it
-    /// again.
+    /// The first endpoint fails while it lists a folder. The queue deletes the stored entries of this folder, and lists the folder again at
+    /// the second endpoint.
     @Test func fallsBackDuringListing() async throws {
         let second = MemoryTransport(id: "second")
         memory.refuse(host: "a")

@@ -42,7 +42,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The session frees its slot while it waits, and later does not list the completed folders again.
+    /// The session frees its slot while it waits. Afterwards, it does not list the completed folders again.
     @Test func resumesListingAfterWait() async throws {
         provide(3, in: "trip")
         for name in ["a", "b", "c"] { provide(2, in: "trip/\(name)") }
@@ -155,7 +155,7 @@ import TransportTesting
         return failure.withLock { $0 }
     }
 
-    /// The first endpoint accepts the request, and never responds.
+    /// The first endpoint accepts the request, but never responds.
     @Test func listsAtNextEndpointAfterSilence() async throws {
         let second = MemoryTransport(id: "second")
         for number in 0..<2 { second.provide(DownloadFixture.content(10, seed: number), as: "trip/\(number)") }
@@ -182,7 +182,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An endpoint that never responds counts as down, so its attempts do not use up `maximumAttempts`.
+    /// An endpoint that never responds counts as down, so attempts at this endpoint do not use up `maximumAttempts`.
     @Test func silentEndpointUsesNoAttempts() async throws {
         provide(2, in: "trip")
         let gate = memory.gate("trip")
@@ -200,7 +200,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An endpoint that has sent entries is not down.
+    /// An endpoint that has sent entries does not count as down.
     @Test func stallAfterFirstEntriesIsTransient() async throws {
         let slow = ScriptedLister(memory: memory) { _, number in
             if number > 0 { try await Latch().wait() }

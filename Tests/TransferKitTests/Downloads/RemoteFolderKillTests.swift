@@ -44,7 +44,7 @@ import TransportTesting
         }
     }
 
-    /// Checks that the next process completes the download, and does not list folders again if the database already contains their files.
+    /// Checks that the next process completes the download, and that it repeats the listing of at most one folder with stored files.
     private static func check(_ root: FilePath, _ comment: Comment) async throws {
         let stage = try FolderStage(root)
         let queue = try await stage.open()

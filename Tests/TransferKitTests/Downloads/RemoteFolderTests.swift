@@ -102,7 +102,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session with the endpoint's folder rejects items that an app adds later, before and after the queue has listed the folder.
+    /// The queue rejects items that the app adds to a session with the endpoint's folder, both before and after the queue has listed the
+    /// folder.
     @Test func rejectsItemsAddedBesideEndpointFolder() async throws {
         _ = provide(["top", "trip/a"])
         let queue = try await fixture.queue.openWithAccounts()

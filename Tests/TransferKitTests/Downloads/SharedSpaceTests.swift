@@ -44,7 +44,7 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// The cancelled download's part file is removed after its run has ended.
+        /// The queue removes the part file of the cancelled download only after the download's run has ended.
         @Test func secondSessionStartsAfterFirstIsCancelled() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
@@ -67,7 +67,7 @@ import TransportTesting
             gate.open()
             while try await first.status.state != .cancelled { await Task.yield() }
             while try fixture.partFiles() != [] { await Task.yield() }
-            // The queue is not idle, because the second session checks the space within 5 s.
+            // The queue is not idle, because it checks the space for the second session again within 5 s.
             let end = Task { await queue.waitUntilIdle() }
             fixture.queue.clock.advance(by: .seconds(6))
             await end.value
@@ -95,7 +95,7 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// Both files belong to one session. The disk has space for only one of them, which completes.
+        /// Both files belong to one session. The disk has space for only one of these files, and this file completes.
         @Test func oneFileCompletesIfSpaceSufficesForOne() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string

@@ -12,7 +12,7 @@ import TransportTesting
     private struct StubbornLister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let triggers: AsyncStream<Void>
-        /// Receives whether the queue accepted each batch.
+        /// Receives, for each batch, whether the queue accepted it.
         let results: AsyncStream<Bool>.Continuation
         let wasCancelled: Latch
 

@@ -13,7 +13,7 @@ import TransferKit
 
 /// Databases with one damaged page. Whatever bytes the page contains, the queue never crashes: it opens the database or reports the damage.
 ///
-/// Damages each page in turn if `TRANSFERKIT_DURABILITY` is `all`, otherwise a sample that varies between runs.
+/// Damages each page in turn if `TRANSFERKIT_DURABILITY` is `all`, otherwise a sample of the pages that varies between runs.
 @Suite(.oneProcessAtATime) struct DamagedPageTests {
     private static let sessionCount = 40
     private static let pageSize = 4_096
@@ -35,7 +35,7 @@ import TransferKit
             try overwrite(page, damage, seed, in: copy.path)
             await #expect(processExitsWith: .success, "page \(page), \(damage), seed \(seed)") {
                 [root = copy.path.string as String] in
-                try await Self.use(FilePath(root))
+                try await Self.openReadAndRun(FilePath(root))
             }
         }
     }
@@ -57,7 +57,7 @@ import TransferKit
                 try FileManager.default.copyItem(atPath: folder.path.appending(name).string, toPath: copy.path.appending(name).string)
             }
             try content.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite-wal").string))
-            // SQLite ignores the log after the damage. The result is an earlier but consistent state.
+            // SQLite ignores the log from the damaged frame on. The result is an earlier, consistent state.
             let stage = try await Stage(copy.path, usesTestClock: false)
             try StoreInspection(copy.path.appending("store")).expectNoContradictions("seed \(seed)")
             #expect(try await stage.queue.storeHealth().problems.isEmpty)
@@ -83,7 +83,7 @@ import TransferKit
 
     /// Opens a queue with a damaged database, reads the sessions and items, runs the queue for 60 s of the test clock, and opens the database
     /// again.
-    private static func use(_ root: FilePath) async throws {
+    private static func openReadAndRun(_ root: FilePath) async throws {
         let stage: Stage
         do {
             stage = try await Stage(root)

@@ -34,8 +34,8 @@ import TransferKit
         try await damaged.wait { sessions in sessions.allSatisfy { $0.state == .completed || $0.error?.code.rawValue == "storageDamaged" } }
         let sessions = try await damaged.queue.sessions()
         #expect(sessions.first?.state == .completed && sessions.last?.state == .waiting)
-        // One session can have rows in the damaged page and in the page before it. If such a row grows, SQLite moves rows between the two
-        // pages, so the change fails, and the queue quarantines this session. Sessions after it can still complete.
+        // One session can have rows in the damaged page and in the page before it. If a row of this session grows, SQLite moves rows between
+        // the two pages, so the change fails, and the queue quarantines the session. Later sessions can still complete.
         let missing = Self.names.filter { name in !sessions.contains { $0.name == name } }
         #expect(missing.count <= 1)
         #expect(try await damaged.queue.quarantined().count == missing.count)
@@ -91,7 +91,7 @@ import TransferKit
         let events = damaged.queue.events
         let listed = try await damaged.queue.sessions().map(\.name)
         #expect(listed.count < 300 && listed.first == "s0" && listed.last == "s399")
-        // The other sessions are not affected.
+        // The two changes of the rate limit are events. The loop below reads all events up to the second change.
         try await damaged.queue.setRateLimit(1_000_000)
         #expect(await damaged.queue.sessionIDs().count == 400 - 64)
         #expect(try await damaged.queue.sessions().count == listed.count)

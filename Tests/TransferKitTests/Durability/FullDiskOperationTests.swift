@@ -95,7 +95,7 @@ import TransferKit
         }
     }
 
-    /// Unblocks, starts, resumes, releases and retries everything, until every session is completed or cancelled.
+    /// Unblocks the account, starts the queue, and resumes, releases and retries the sessions, until every session is completed or cancelled.
     private static func finish(_ stage: Stage) async throws {
         let queue = stage.queue
         while try await !queue.sessions().allSatisfy({ $0.state == .completed || $0.state == .cancelled }) {
@@ -129,7 +129,7 @@ import TransferKit
                 try stage.server.uploads(".done").count { $0.hasPrefix("\(Stage.id("tree"))") } == 24,
                 "12 files in the folder, 12 in its subfolder")
         }
-        // The queue removes an unfinished upload only after some time.
+        // The queue removes an unfinished upload only after a delay.
         while expected["f1"] != .completed, try stage.server.uploads(".part").contains(where: { $0.hasPrefix("\(Stage.id("f1"))") }) {
             stage.clock.advance(by: .seconds(1))
             _ = await stage.queue.status()

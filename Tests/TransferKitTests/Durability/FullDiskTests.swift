@@ -13,7 +13,7 @@ import TransferKit
         folder = try TemporaryFolder()
     }
 
-    /// Runs commands for accounts, limits, order, states, updates, removal, items and data items.
+    /// Runs commands that change accounts, limits, the order, sessions and their items, including data items.
     @Test(arguments: DiskKind.allCases) func commandIsDurableOrHasNoEffect(_ kind: DiskKind) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
@@ -124,7 +124,7 @@ import TransferKit
         }
     }
 
-    /// The rows of a large session are deleted in batches, each of which needs space.
+    /// The queue deletes the rows of a large session in batches, and each batch needs space.
     @Test(arguments: DiskKind.allCases) func deletesLargeSessionOnceThereIsSpace(_ kind: DiskKind) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
@@ -152,7 +152,7 @@ import TransferKit
 
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
 
-    /// Fills the disk except for `room` bytes, lets the sessions continue, and waits until the queue reports the full disk.
+    /// Fills the disk except for `room` bytes, makes the server continue the uploads, and waits until the queue reports the full disk.
     private static func fill(_ disk: Disk, _ room: Int, _ stage: Stage) async throws {
         let events = stage.queue.events
         try disk.setFreeSpace(room)

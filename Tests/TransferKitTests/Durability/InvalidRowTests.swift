@@ -5,7 +5,8 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Rows with values that no version of the queue writes. The queue quarantines or repairs these rows, and all other sessions continue.
+/// Rows with values that no version of the queue writes. The queue repairs these rows, or quarantines the sessions that they belong to. All
+/// other sessions continue.
 @Suite struct InvalidRowTests {
     private static let names = ["w1", "w2", "w3", "w4", "w5"]
 
@@ -101,7 +102,7 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    @Test func placesSessionBetweenExtremeRanks() async throws {
+    @Test func movesSessionBetweenExtremeRanks() async throws {
         let folder = try await preparedDatabase(
             "UPDATE schedule SET rank = CASE session WHEN 1 THEN -9223372036854775808 ELSE 9223372036854775802 + session END")
         let stage = try await Stage(folder.path, usesTestClock: false)
@@ -113,7 +114,7 @@ import TransferKit
         await reopened.queue.shutdown()
     }
 
-    /// The session that "w2" depends on is lost, so its outcome is unknown. The queue holds "w2" until the app releases it.
+    /// The session that "w2" depends on is lost, so that session's outcome is unknown. The queue holds "w2" until the app releases it.
     @Test(arguments: [
         "UPDATE schedule SET after_id = x'00112233445566778899aabbccddeeff' WHERE session = 2",
         "UPDATE schedule SET after_id = x'00' WHERE session = 2",
@@ -135,8 +136,8 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// If the queue can't read a checkpoint, it ignores the checkpoint, and the file restarts at byte 0. The queue clamps numbers that
-    /// are out of range.
+    /// If the queue can't read a checkpoint, it ignores the checkpoint, and the file restarts from byte 0. The queue clamps numbers that are
+    /// out of range.
     @Test(arguments: [
         "identity = '{'", "identity = 5", "data = 5", "endpoint = x'ff'", "confirmed = 'many'", "generation = 'first'",
         "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",
@@ -189,7 +190,7 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// Creates a database with five sessions of one file each, and executes a statement in it, as another program would.
+    /// Creates a database with five sessions of one file each, and executes SQL statements in this database, as another program would.
     ///
     /// - Parameter partlyUploaded: The name of a session that has a partial upload on the server, or nil.
     private func preparedDatabase(_ sql: String, _ partlyUploaded: String? = nil) async throws -> TemporaryFolder {

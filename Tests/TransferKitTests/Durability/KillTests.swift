@@ -77,8 +77,8 @@ import TransferKit
         }
     }
 
-    /// Unblocks, releases and resumes everything, as a user would. Checks that all sessions then end, and that the server has no unfinished
-    /// uploads except empty ones whose checkpoints the queue had not stored.
+    /// Unblocks the accounts, and releases and resumes the sessions, as a user would. Checks that each session then ends or waits for another
+    /// session, and that the server has no unfinished uploads except empty ones whose checkpoints the queue had not stored.
     private static func finish(_ stage: Stage, _ inspection: StoreInspection, _ comment: Comment) async throws {
         let queue = stage.queue
         for account in await queue.accounts() { try await queue.unblockAccount(account.account.name) }
@@ -105,12 +105,12 @@ import TransferKit
         // is empty.
         let known = Set(try inspection.checkpoints().map { $0.upload + ".part" })
         for upload in try stage.server.uploads(".part").subtracting(known) {
-            #expect(stage.server.size(of: String(upload.dropLast(5))) == 0, "\(upload) is left; \(comment)")
+            #expect(stage.server.size(of: String(upload.dropLast(5))) == 0, "\(upload) remains; \(comment)")
         }
         await queue.shutdown()
     }
 
-    /// Checks that all items of a completed session are on the server, each only once, with the content that belongs to their names.
+    /// Checks that all items of a completed session are on the server, each of them only once and with the content for its name.
     private static func expectArrived(_ session: SessionStatus, _ stage: Stage, _ comment: Comment) async throws {
         let items = try await stage.queue.items(of: session.id)
         #expect(items.count == session.statistics.files, "\(session.name); \(comment)")

@@ -86,7 +86,7 @@ import TransportTesting
         try await fixture.open(retention: retention, rowsPerSweep: Self.limit)
     }
 
-    /// Executes statements in a database that no queue has open.
+    /// Executes SQL statements in the database while no queue has the database open.
     private func change(_ sql: String...) throws {
         let queue = try DatabaseQueue(path: database.string)
         try queue.write { db in
@@ -104,7 +104,7 @@ import TransportTesting
             .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
         ])
         await store.close()
-        // The database contains names as BLOBs.
+        // The database stores names as BLOBs.
         let rows = content.rows.replacingOccurrences(of: "'f' || n", with: "CAST('f' || n AS BLOB)")
         try change(
             """
@@ -164,7 +164,7 @@ import TransportTesting
     }
 
     /// Follows a large folder through expansion, upload and the expiry of the completed session, until the session's last row is deleted.
-    @Test func expandsSendsAndRemovesLargeFolder() async throws {
+    @Test func expandsAndUploadsLargeFolderAndExpiresSession() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         try tree.folder("deep/er")
         for number in 0..<Self.count { try tree.file("deep/er/\(number)") }
@@ -223,8 +223,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The removal of a session moves the checkpoints of its files into the table of pending removals, the outbox. The queue then removes
-    /// the unfinished uploads from the server.
+    /// The removal of a session moves the checkpoints of the session's files to the outbox, the stored list of pending removals. The queue
+    /// then removes the unfinished uploads from the server.
     ///
     /// The queue treats pending removals of all kinds alike, so only the tests with files and downloads start the queue and wait for the
     /// removals.

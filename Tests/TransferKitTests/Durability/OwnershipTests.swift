@@ -22,8 +22,8 @@ import TransferKit
 
     @Test func onlyOneProcessOpensFolder() async throws {
         let path = folder.path.appending("store")
-        // The child process that opens the folder writes its process ID, and keeps the folder open until both other child
-        // processes have found the folder in use.
+        // The child process that opens the folder writes its process ID, and keeps the folder open until the other two child processes have
+        // found the folder in use.
         await withTaskGroup { group in
             for number in 0..<3 {
                 group.addTask { [root = folder.path] in

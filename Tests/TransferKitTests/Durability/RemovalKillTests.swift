@@ -53,8 +53,8 @@ import TransportTesting
         }
     }
 
-    /// Kills the process after the first transaction of the removal of a session with very many dependents. At this point, the session is
-    /// removed, but only some dependents are released. The next process releases the others.
+    /// Kills the process after the first transaction that removes a session with very many dependents. At this point, the session is removed,
+    /// but only some dependents are released. The next process releases the other dependents.
     @Test(arguments: ["remove", "withdraw"]) func nextProcessCompletesRemovalOfSessionWithManyDependents(_ operation: String) async throws {
         let fixture = try QueueFixture()
         let (first, dependents) = try await fixture.storeSessions(dependents: 25_000)

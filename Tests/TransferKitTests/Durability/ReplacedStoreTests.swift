@@ -60,7 +60,7 @@ import TransferKit
     private enum ChangeOutsideCommits: CaseIterable {
         case dropQuarantined, restoreQuarantined, sweep, trim
 
-        /// Makes the change, and returns its error.
+        /// Makes the change. Returns the error, or nil if the change succeeds.
         func failure(_ store: QueueStore, _ limits: StoreLimits) async -> QueueError? {
             switch self {
             case .dropQuarantined: await error { () async throws(QueueError) in try await store.dropQuarantined(1) }
@@ -119,7 +119,7 @@ import TransferKit
         }
         await #expect(throws: QueueError.self) { try await store.commit([.saveAccount(1, .memory("a"))]) }
         try FileManager.default.moveItem(atPath: path.string + "-away", toPath: path.string)
-        await #expect(throws: QueueError.self, "the state in memory differs from the stored state") {
+        await #expect(throws: QueueError.self, "later commits fail, too, because the states in memory and on disk differ") {
             try await store.commit([.saveAccount(2, .memory("b"))])
         }
         await store.close()

@@ -8,25 +8,25 @@ import Testing
     import Darwin
 #endif
 
-/// How a test fills a disk.
+/// How a test limits the space for a storage folder.
 enum DiskKind: String, CaseIterable, Sendable {
-    /// A small file system (tmpfs(5)), mounted in place of the storage folder: writes fail with ENOSPC, as on a disk.
+    /// A small file system (tmpfs(5)), mounted in place of the storage folder: writes fail with ENOSPC, as on a full disk.
     case mounted
     /// A limit on the size of files that the process writes (setrlimit(2), RLIMIT_FSIZE).
     case limited
 }
 
-/// A small file system for the folder "store" in a root folder, for the lifetime of this object. Used by the parent process; its child
-/// processes use ``Disk``.
+/// A small file system for the folder "store" in a root folder, for the lifetime of this object. The parent process creates this object; its
+/// child processes use ``Disk``.
 final class SmallDisk {
-    /// The kind that child processes use.
+    /// The actual kind, which child processes must also use.
     let kind: DiskKind
     private let path: String
 
     /// If the process can't mount file systems, uses ``DiskKind/limited`` and records a warning.
     ///
     /// - Parameters:
-    ///   - folder: The name of the folder, if it is not "store".
+    ///   - folder: The name of the folder in `root`.
     ///   - megabytes: The size of the file system.
     init(_ kind: DiskKind, in root: FilePath, folder: String = "store", megabytes: Int = 24) throws {
         path = root.appending(folder).string
@@ -68,7 +68,7 @@ struct Disk {
         _ = signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// Fills the disk so that approximately `room` bytes remain free. If `room` is nil, frees the disk again.
+    /// Restricts the free space to approximately `room` bytes. If `room` is nil, removes the restriction.
     func setFreeSpace(_ room: Int?) throws {
         switch kind {
         case .mounted: try fill(leaving: room)

@@ -94,7 +94,7 @@ import TransferKit
         await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.quarantinedCount() == StoreLimits().quarantined)
         #expect(try await queue.quarantined().first?.number == 11)
-        // The queue logs each deleted session, because its data may be valuable.
+        // The queue logs each deleted session, because the session's data may be valuable.
         #expect(log.errors.withLock { $0.count { $0.contains("for a test") } } == 10)
         while await !delegate.kinds.contains(where: { if case .storeTrimmed(let text) = $0 { text.hasPrefix("10 of") } else { false } }) {
             await Task.yield()

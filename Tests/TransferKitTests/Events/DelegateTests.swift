@@ -131,9 +131,9 @@ import TransportTesting
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
         _ = try await queue.enqueue(try fixture.upload("1"))
-        let blocked = queue.events
+        let events = queue.events
         try await queue.start()
-        _ = await blocked.first { if case .accountBlocked = $0 { true } else { nil } }
+        _ = await events.first { if case .accountBlocked = $0 { true } else { nil } }
         try await queue.stop()
         #expect(await queue.account("a")?.blockingError != nil)
         let delegate = RecordingDelegate(decision: decision)

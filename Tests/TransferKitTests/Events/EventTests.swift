@@ -55,7 +55,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The first endpoint of a session is not a change. A change names the previous endpoint.
+    /// A session's first endpoint is not reported as a change. The event for a change names the previous endpoint.
     @Test func firstEndpointIsNotReportedAsChange() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open()

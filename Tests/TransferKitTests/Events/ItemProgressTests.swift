@@ -195,7 +195,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The session is removed as soon as it has completed, and before this test reads the first event.
+    /// The queue removes the session as soon as the session has completed, and before this test reads the first event.
     @Test func completionEventOfRemovedSessionHasContext() async throws {
         let queue = try await fixture.open(retention: .count(0))
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))

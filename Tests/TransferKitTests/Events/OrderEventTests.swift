@@ -122,7 +122,8 @@ import TransportTesting
         }
     }
 
-    /// Reads the order with its revision. Reads again if the order has changed, because sessions may complete and be removed at any time.
+    /// Reads the order with its revision. Reads again if the order has changed during the read, because sessions may complete and be removed
+    /// at any time.
     private func order(of queue: TransferQueue) async -> (revision: UInt64, ids: [SessionID]) {
         while true {
             let before = await queue.status().orderRevision

@@ -13,7 +13,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Items whose file is copied into the storage folder.
+/// Items whose files the queue copies into the storage folder.
 @Suite struct CopyTests {
     private let fixture: QueueFixture
 
@@ -170,7 +170,7 @@ import TransportTesting
     }
 
     #if os(Linux)
-        /// The file would take minutes to copy. It is on another file system, so the copy can't share its blocks.
+        /// Copying the file would take minutes: the file is on another file system, so the copy can't share the file's blocks.
         @Test func cancellationEndsCopy() async throws {
             let queue = try await fixture.openWithAccounts()
             let huge = FilePath("/dev/shm/transferkit-test-\(UUID().uuidString)")
@@ -210,7 +210,7 @@ import TransportTesting
         }
     #endif
 
-    /// The second request is a duplicate, so it needs no copy, even after the file has vanished.
+    /// The second and third requests are duplicates, so they need no copies, even after the file has vanished.
     @Test func duplicateLeavesNoCopy() async throws {
         let queue = try await fixture.openWithAccounts()
         var request = try SessionRequest.upload(items: [try item("1")], to: "a")
@@ -224,7 +224,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A process that is killed after the copy, but before the session is stored, leaves a copy that the next opening removes.
+    /// A process that is killed after it copied the file, but before it stored the session, leaves the copy. The next process removes the
+    /// copy when it opens the queue.
     @Test(.oneProcessAtATime) func openingRemovesCopyOfKilledProcess() async throws {
         try await fixture.openWithAccounts().shutdown()
         let source = try fixture.folder.file("1", size: 10_000).string

@@ -58,9 +58,9 @@ import TransferKit
         }
     }
 
-    /// Between the runs, files and folders are deleted and added. The session keeps the items of files that were found before, and gets
-    /// one item for each other file. The folder that was being read no longer exists, so it becomes a failed item. When the folder exists
-    /// again, a retry resumes the expansion.
+    /// Between the runs, files and folders are deleted and added. The session keeps the items for the files that the first run found, and
+    /// gets one item for each additional file. The folder that was being read no longer exists, so it becomes a failed item. When the folder
+    /// exists again, a retry resumes the expansion.
     @Test func resumesInChangedFolder() async throws {
         for number in 0..<2_500 { try tree.file("\(number % 7)/\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])
@@ -93,7 +93,7 @@ import TransferKit
         #expect(items.map(\.destination.description) == found.map(\.destination.description) + ["tree/5"] + six.sorted())
         #expect(items.filter { $0.state != .pending }.map(\.destination.description) == ["tree/5"])
         #expect(try await fixture.statistics(store)?.files == items.count)
-        // A retry resumes the folder after the files that were found before.
+        // A retry resumes the expansion of the folder after the files that were found before.
         try tree.file("5/1", "found before")
         try tree.file("5/added", "new")
         try await store.commit([.resetSession(1, isWhole: false)])
@@ -134,7 +134,7 @@ import TransferKit
         let failed = try await fixture.items(store, page: 5_000).filter { $0.state == .failed }
         #expect(failed.map(\.destination.description) == ["tree"] && failed.allSatisfy(\.isFolder))
         if hasMountPoint { #expect(failed.first?.error?.message.contains("mount it") == true) }
-        // The folder is still not there.
+        // The folder is still missing.
         try await store.commit([.resetSession(1, isWhole: false)])
         try await fixture.expand(store)
         #expect(try await fixture.statistics(store)?.filesFailed == 1)

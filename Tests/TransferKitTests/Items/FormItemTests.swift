@@ -45,8 +45,8 @@ import TransportTesting
         #expect(try received.parts.map(\.content).suffix(3) == [fixture.content("a"), fixture.content("b"), Data("data".utf8)])
     }
 
-    /// The progress counts the bytes of all files. A pause in the second file ends the request, and the next attempt begins with the first
-    /// file.
+    /// The progress counts the bytes of all files. A pause during the second file ends the request, and the next attempt begins with the
+    /// first file.
     @Test func progressCountsBytesOfAllFiles() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("a", atByte: 3_000)
@@ -119,7 +119,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session with a form can't move to an account without an endpoint for forms, and a draft with a form can't be enqueued there.
+    /// A session with a form can't move to an account without an endpoint for forms, and a draft with a form can't be enqueued for such an
+    /// account.
     @Test func rejectsUpdateAndEnqueueIfTransportSupportsNoForms() async throws {
         let memory = try await fixture.openWithAccounts()
         let held = try await memory.enqueue(.upload(items: [form()], to: "a"), held: true).id

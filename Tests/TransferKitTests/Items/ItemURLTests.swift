@@ -7,7 +7,7 @@ import TransferKit
 import TransportTesting
 
 /// The upload URLs and creation URLs of items and the contexts of sessions, which the queue passes to the transport. Both kinds of URLs are
-/// secret, and appear nowhere else.
+/// secret, so they must not appear in descriptions, error messages or the quarantine.
 @Suite struct ItemURLTests {
     private static let url = "https://upload.example.com/files/capability-4711"
     private let fixture: QueueFixture

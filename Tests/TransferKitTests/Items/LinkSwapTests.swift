@@ -5,8 +5,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Files and folders that are replaced with links during or after the expansion. Such a link gives no access to files that the session's
-/// policy excludes.
+/// Files and folders that are replaced with links during or after the expansion. Such a link gives no access to files that the policy for
+/// symbolic links excludes.
 @Suite struct LinkSwapTests {
     private let fixture: QueueFixture
     private let tree: FolderTree
@@ -45,7 +45,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A file that the app named becomes a link before the queue sends it. Other files were links from the beginning.
+    /// A file that the app named becomes a link before the queue sends the file. Other files were links from the beginning.
     @Test(arguments: [(SymbolicLinkPolicy.skip, false), (.followFiles, true), (.follow, true)])
     func followsNamedFileThatBecomesLinkOnlyIfPolicyAllows(_ policy: SymbolicLinkPolicy, isFollowed: Bool) async throws {
         for name in ["a", "b", "target", "folder/c"] { try tree.file(name, "content") }
@@ -77,8 +77,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A link replaces a parent folder of a named file, or of a named folder, after `enqueue` or after the folder was read. Links that were part of
-    /// the path from the beginning are followed.
+    /// A link replaces a parent folder of a named file, or of a named folder, after `enqueue` or after the folder was read. The queue follows
+    /// links that were in the path from the beginning.
     @Test(arguments: [SymbolicLinkPolicy.skip, .followFiles, .follow])
     func doesNotFollowParentFolderThatBecomesLink(_ policy: SymbolicLinkPolicy) async throws {
         for name in ["real/parent/file", "real/parent/folder/inside", "early/folder/a", "early/folder/z"] {
@@ -107,7 +107,7 @@ import TransportTesting
         let expected =
             switch policy {
             case .skip: [] as [String]
-            // As a file named by the app may be a link with this policy, its parent folders may be links, too.
+            // With this policy, a file that the app named may be a link, so the file's parent folders may be links, too.
             case .followFiles: ["file"]
             case .follow: ["folder/z", "file", "folder/inside"]
             }

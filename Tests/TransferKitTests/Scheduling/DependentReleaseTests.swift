@@ -16,7 +16,7 @@ import TransferKit
             })
     }
 
-    /// The outcome of a quarantined session is unknown, so its dependents are held.
+    /// The outcome of a quarantined session is unknown, so the scheduler holds the dependents of the session.
     @Test func holdsManyDependentsOfQuarantinedSessionInBatches() throws {
         var scheduler = try Scheduler.fixture()
         let first = try enqueue(25_000, &scheduler)
@@ -42,7 +42,7 @@ import TransferKit
             })
     }
 
-    /// Enqueues a session and many others that depend on it. Returns the ID of the first session.
+    /// Enqueues a session and `dependents` sessions that depend on it. Returns the ID of the first session.
     private func enqueue(_ dependents: Int, _ scheduler: inout Scheduler) throws -> SessionID {
         let first = SessionDraft.draft()
         let dependents = (0..<dependents).map { _ in
@@ -67,7 +67,7 @@ import TransferKit
             transaction = scheduler.schedule(at: .start)
             scheduler.commit()
         }
-        // The counts include the session that ended and the next one, which begins.
+        // The counts include the session that ended and the next session, which starts.
         #expect(batches.allSatisfy { $0 <= 10_002 } && batches.reduce(0, +) <= 25_004 && batches.count == 3, "\(batches)")
     }
 }

@@ -48,7 +48,7 @@ import TransferKit
         Case(
             name: "a paused session keeps a slot of its account", queue: Forecast.Limits(sessions: 3, paused: 1),
             accounts: [1: Forecast.Limits(sessions: 1, paused: 1)], waiting: ["10@10", "20@10 account=2"], expected: "- 0-2"),
-        Case(name: "a session with a start time lets others pass", waiting: ["100@10 wait=5", "30@10"], expected: "5-15 0-3"),
+        Case(name: "a session with a start time lets other sessions pass", waiting: ["100@10 wait=5", "30@10"], expected: "5-15 0-3"),
         Case(name: "a due session waits for a free slot", waiting: ["100@10 wait=5", "80@10", "10@10"], expected: "8-18 0-8 18-19"),
         Case(name: "a session depends on another", waiting: ["10@10 after=2", "20@10", "30@10"], expected: "2-3 0-2 3-6"),
         Case(name: "a session depends on a running one", running: ["40@10"], waiting: ["10@10 after=100"], expected: "4-5"),

@@ -2,9 +2,9 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The work in a queue with many accounts, if most of them can't start a session, for example because their endpoints are down. The
-/// scheduler keeps the waiting sessions of an account in lines. It sets a line aside while none of the line's sessions can start, and
-/// recalls the line when this may have changed.
+/// The scheduler's work in a queue with many accounts. Most of these accounts can't start a session, for example because their endpoints are
+/// down. The scheduler keeps the waiting sessions of an account in lines. It sets a line aside while none of the line's sessions can start,
+/// and recalls the line when this may have changed.
 @Suite struct ManyAccountsTests {
     private static let outage = TransferError(.unreachable, .connectionRefused, "No server responds.")
     private static let count = 1_000
@@ -69,7 +69,7 @@ import TransferKit
         #expect(scheduler.runningIDs.count == Self.count + 1)
     }
 
-    /// A line that is set aside has a due time, which no longer exists after the line was recalled.
+    /// A line that is set aside has a due time. The recall of the line deletes this due time.
     @Test func recalledLineLeavesNoDueTime() throws {
         var scheduler = try scheduler()
         #expect(scheduler.nextDue(after: .start) == .seconds(10))
@@ -142,8 +142,7 @@ import TransferKit
             }
             #expect(visits <= 2)
         }
-        // After the outage, the sessions of the other accounts can start again, so the session waits for the last of the sessions before
-        // it.
+        // After the outage, the sessions of the other accounts can start again, so the second session waits for the session just before it.
         guard obstacle == .outage else { return }
         let last = try #require(scheduler.sessionIndex[second - 1]?.id)
         #expect(scheduler.why(second, at: .seconds(10)) == .order(after: last), "before the transaction that recalls the lines")

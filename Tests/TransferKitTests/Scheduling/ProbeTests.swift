@@ -18,7 +18,7 @@ import TransferKit
         return scheduler
     }
 
-    @Test func runWithoutRequestDelaysOthersOnlyBriefly() throws {
+    @Test func runWithoutRequestDelaysOtherSessionsOnlyBriefly() throws {
         var scheduler = try scheduler()
         _ = try scheduler.perform(.start, at: .seconds(30))
         #expect(scheduler.runningIDs.count == 1)
@@ -42,7 +42,7 @@ import TransferKit
         #expect(scheduler.runningIDs.count == 3)
     }
 
-    @Test func silentProbeDelaysOthersForHalfAMinute() throws {
+    @Test func silentProbeDelaysOtherSessionsForHalfAMinute() throws {
         var scheduler = try scheduler()
         _ = try scheduler.perform(.start, at: .seconds(30))
         _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(30))
@@ -192,7 +192,7 @@ import TransferKit
         #expect(queue.states == "A=waiting")
     }
 
-    /// The queue still respects the delay that a server requested.
+    /// After a change of the network, the queue still respects the delay that a server requested.
     @Test func networkKeepsDelayOfServer() throws {
         var queue = try SchedulerFixture()
         try queue.add("A")

@@ -13,7 +13,7 @@ import TransferKit
     @Test func countsSessionsUntilTheyEnd() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft("b")]))
-        #expect(scheduler.remaining(at: .start) == 3, "the sessions start after the queue was started")
+        #expect(scheduler.remaining(at: .start) == 3, "the sessions will start once the queue starts")
         _ = try scheduler.perform(.start)
         #expect(scheduler.remaining(at: .start) == 3)
         try finish(1, in: &scheduler)
@@ -41,7 +41,7 @@ import TransferKit
         _ = try scheduler.perform(.perform(.hold, .group(.sessions([drafts[2].id]))))
         _ = try scheduler.perform(.start)
         #expect(scheduler.remaining(at: .start) == 3)
-        // Paused sessions keep both slots.
+        // The paused sessions keep both slots.
         _ = try scheduler.perform(.perform(.pause, .group(.sessions([drafts[0].id, drafts[1].id]))))
         for key in [1, 2] as [SessionKey] { _ = try scheduler.report(.ended(.interrupted), of: key) }
         #expect(scheduler.remaining(at: .start) == 0 && scheduler.isIdle(at: .start))

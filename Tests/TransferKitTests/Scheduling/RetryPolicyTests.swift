@@ -28,18 +28,18 @@ import TransferKit
         for failures in [1, 2, 1_000] {
             for isOutage in [false, true] {
                 let delay = policy.delay(afterFailures: failures, retryAfter: .largest, isOutage: isOutage, fraction: 1)
-                // A year at most, apart from rounding.
+                // One year at most, apart from rounding.
                 #expect(delay >= .seconds(86_400) && delay <= .seconds(367 * 86_400))
             }
         }
     }
 
-    private static let progresses: [(Int64, Int64?, Bool)] = [
+    private static let progressCases: [(Int64, Int64?, Bool)] = [
         (0, 0, false), (0, 100, false), (1, 100, true), (1, 101, false), (1 << 16, 1 << 40, true), (1 << 15, 1 << 40, false),
         (65_535, .max, false), (65_536, nil, true), (65_535, nil, false), (0, nil, false),
     ]
 
-    @Test(arguments: progresses)
+    @Test(arguments: progressCases)
     func progressNeedsEnoughConfirmedBytes(_ confirmed: Int64, _ size: Int64?, _ expected: Bool) {
         #expect(RetryPolicy.isProgress(confirmed: confirmed, of: size) == expected)
     }

@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Calls of `run` for a running session, whose current run may already have decided to wait, but has not reported this yet.
+/// Calls of `run` for a running session. The session's current run may already need to wait, but has not reported this yet.
 @Suite struct RunWhileRunningTests {
     private static let waits: [RunOutcome] = [
         .backoff(.seconds(300), .broken), .endpointsUnavailable(.broken), .interrupted,

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import TransferKit
 
-/// Random events. After each step, the scheduler is compared with ``ReferenceQueue``, which is simple enough to be checked by reading.
+/// Random steps. After each step, the test compares the scheduler with ``ReferenceQueue``, which is simple enough to be verified by reading.
 @Suite struct SchedulerModelTests {
     /// The tested seeds. Set `TRANSFERKIT_MODEL_SEEDS=10000` to test more.
     static let seeds = 0..<(ProcessInfo.processInfo.environment["TRANSFERKIT_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 100)

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 
 @Suite struct SchedulerTests {
-    /// However often a waiting session changes, the scheduler keeps each of its due times only once.
+    /// However often a waiting session changes, the scheduler keeps each of the session's due times only once.
     @Test func doesNotDuplicateUnchangedDueTimes() throws {
         var scheduler = try Scheduler.fixture()
         var draft = SessionDraft.draft()
@@ -74,7 +74,7 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.perform(.hold, .one(.index(0))))
         #expect(try scheduler.perform(.start).events.contains(where: isIdle))
-        // While a session waits for its start time, the queue is not idle. The session is held again before it starts.
+        // While a session waits for its start time, the queue is not idle. Holding the session makes the queue idle again.
         var later = SessionDraft.draft()
         later.notBefore = DualInstant.seconds(60).date
         _ = try scheduler.perform(.enqueue([later]))
@@ -122,10 +122,10 @@ import TransferKit
         let status = scheduler.status(at: .start)
         #expect(status.scheduled == 1 && status.nextDue == DualInstant.seconds(30).date)
         _ = try scheduler.perform(.start, at: .seconds(30))
-        #expect(scheduler.runningIDs.count == 1, "this run tries the endpoint")
-        #expect(!scheduler.offers(endpoint, at: .seconds(30)), "no other run may use it")
+        #expect(scheduler.runningIDs.count == 1, "this run may probe the endpoint")
+        #expect(!scheduler.offers(endpoint, at: .seconds(30)), "no other run may use the endpoint")
         _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(30))
-        #expect(!scheduler.offers(endpoint, at: .seconds(59)), "no other run may use it")
+        #expect(!scheduler.offers(endpoint, at: .seconds(59)), "no other run may use the endpoint")
         var other = endpoint
         other.address += "elsewhere/"
         _ = try scheduler.report(.endpoint(other), of: 1, at: .seconds(30))
@@ -227,7 +227,7 @@ import TransferKit
         #expect(scheduler.runningIDs == [draft.id])
     }
 
-    @Test func sessionWithoutTransportLetsOthersPass() throws {
+    @Test func sessionWithoutTransportDoesNotDelayOtherSession() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.saveAccount(Account("c", endpoints: [Endpoint(transport: "carrier-pigeon", address: "coop://c/")])))
         let drafts = [SessionDraft.draft("c"), .draft("a")]

@@ -19,7 +19,7 @@ import TransferKit
         #expect(queue.states == "A=running")
     }
 
-    @Test func yieldedSessionResumesAfterDelayIfOthersAreHeld() throws {
+    @Test func yieldedSessionResumesAfterDelayIfOtherSessionsAreHeld() throws {
         var queue = try SchedulerFixture()
         try queue.add("A")
         try queue.add("B C", isHeld: true)
@@ -39,7 +39,7 @@ import TransferKit
         #expect(try queue.finishAll() == "B A C")
     }
 
-    @Test func yieldedSessionResumesAfterDelayIfOthersCannotUseSlot() throws {
+    @Test func yieldedSessionResumesAfterDelayIfOtherSessionsCannotUseSlot() throws {
         var queue = try SchedulerFixture(limit: 2, accountLimit: 1)
         try queue.add("A B")
         try queue.add("C", to: "b")

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Streams that continue after the queue is opened again. The queue stores the written bytes, and sends them later. A new producer can write
+/// Streams that continue after the queue is opened again. The queue stores the written bytes, and later sends them. A new producer can write
 /// the remaining bytes.
 @Suite struct StreamContinuationTests {
     private let fixture: QueueFixture
@@ -40,7 +40,7 @@ import TransportTesting
         return session.id
     }
 
-    /// Opens another connection to the queue's database. Its changes wait while the queue writes.
+    /// Opens another connection to the queue's database. Changes through this connection wait while the queue writes.
     private func database() throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.busyMode = .timeout(60)

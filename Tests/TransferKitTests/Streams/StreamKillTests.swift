@@ -14,9 +14,9 @@ import TransferKit
 #endif
 
 /// Kills the process while an app writes a stream: before or after a database statement, before or after the transport saves a checkpoint
-/// or reports progress, or after a call of the writer.
+/// or reports progress, or after a call to the stream's writer.
 @Suite(.oneProcessAtATime) struct StreamKillTests {
-    private static let samples = 25
+    private static let sampleCount = 25
 
     @Test func flushedDataSurvivesKill() async throws {
         let undisturbed = try TemporaryFolder()
@@ -24,7 +24,7 @@ import TransferKit
         try await StreamStage(undisturbed.path) { killPointCount.withLock { $0 += 1 } }.play()
         let count = killPointCount.withLock { $0 }
         let isExhaustive = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
-        let distance = isExhaustive ? 1 : max(1, count / Self.samples)
+        let distance = isExhaustive ? 1 : max(1, count / Self.sampleCount)
         for killPoint in stride(from: isExhaustive ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
             let folder = try TemporaryFolder()
             await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String, killPoint = killPoint as Int] in
@@ -72,7 +72,7 @@ import TransferKit
     }
 }
 
-/// A queue with one stream, and a server in a folder that a later process can use again.
+/// A queue that sends one stream to a server. A later process can reopen the queue and the server in the same folder.
 private struct StreamStage {
     static let size = 9_000
     private static let writeSize = 1_500
@@ -120,7 +120,7 @@ private struct StreamStage {
         try await write(from: 0, to: writer)
     }
 
-    /// Writes the content from an offset on, and adds the flushed offsets to a journal.
+    /// Writes the content from `offset` to its end, and appends each flushed offset to a journal.
     func write(from offset: Int, to writer: StreamWriter) async throws {
         let journal = try FileDescriptor.open(
             journal, .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
@@ -129,7 +129,7 @@ private struct StreamStage {
             try await writer.write(content[start..<end])
             reachKillPoint()
             try await writer.flush()
-            // Written bytes survive when the process is killed, because the kernel holds them.
+            // The line in the journal survives when the process is killed, because the kernel holds the line.
             _ = try journal.writeAll(Array("\(end)\n".utf8))
             reachKillPoint()
         }
@@ -196,10 +196,10 @@ private struct AppendingTransport: Transport {
             case .complete(let size), .growing(let size): end = size
             }
             guard end > position else { continue }
-            let chunk = try unsafe [UInt8](unsafeUninitializedCapacity: min(1_000, Int(end - position))) { buffer, count in
+            let bytes = try unsafe [UInt8](unsafeUninitializedCapacity: min(1_000, Int(end - position))) { buffer, count in
                 count = try unsafe content.read(fromAbsoluteOffset: position, into: UnsafeMutableRawBufferPointer(buffer))
             }
-            position += Int64(try file.writeAll(chunk))
+            position += Int64(try file.writeAll(bytes))
         }
     }
 

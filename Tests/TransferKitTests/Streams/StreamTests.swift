@@ -30,9 +30,10 @@ import TransportTesting
 
     private func arrived() -> Data? { fixture.memory.contents(of: "stream") }
 
-    @Test(arguments: [(0, 7), (1, 7), (12_345, 77), (12_345, 50_000)]) func sendsChunksOfAnySize(_ size: Int, _ chunk: Int) async throws {
+    @Test(arguments: [(0, 7), (1, 7), (12_345, 77), (12_345, 50_000)]) func sendsChunksOfAnySize(_ size: Int, _ chunkSize: Int) async throws
+    {
         let queue = try await fixture.openWithAccounts()
-        let chunks = CountedChunks(content(size), size: chunk)
+        let chunks = CountedChunks(content(size), size: chunkSize)
         let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, ahead: 3_000)], to: "a"))
         let before = try await session.status
         #expect(before.name == "stream" && before.statistics.bytesTotal == nil && chunks.requestCount.withLock { $0 } == 0)
@@ -70,7 +71,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Only the stream lacks space, because its file is on a separate file system.
+    /// Only the stream lacks space, because its spool file is on a separate file system.
     @Test func streamWaitsForDiskSpace() async throws {
         let store = fixture.folder.path.appending("store")
         let disk = try SmallDisk(.mounted, in: store, folder: "spool", megabytes: 1)
@@ -277,8 +278,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Returns the number of bytes that a file occupies on disk, from its number of blocks of 512 bytes (inode(7)). Does not use
-    /// Foundation, which assumes another block size on Linux.
+    /// Returns the number of bytes that a file occupies on disk. The function stat(2) returns the size in blocks of 512 bytes (inode(7)).
+    /// Foundation is not used, because it assumes another block size on Linux.
     private static func bytesOnDisk(_ path: FilePath) throws -> Int {
         var status = stat()
         try #require(unsafe path.withPlatformString { unsafe stat($0, &status) } == 0)
@@ -286,13 +287,13 @@ import TransportTesting
     }
 
     @Test func slowProducerDoesNotCountAsStall() {
-        let isAwaited = Locked(true)
-        let file = ActiveFile(position: 0, size: nil, start: 0, isAwaiting: { _ in isAwaited.withLock { $0 } })
+        let isProducerAwaited = Locked(true)
+        let file = ActiveFile(position: 0, size: nil, start: 0, isAwaiting: { _ in isProducerAwaited.withLock { $0 } })
         var watch = StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
         file.report(sent: 10, confirmed: 0)
         let times: [Duration] = [.seconds(1), .seconds(1_000)]
         #expect(times.map { watch.sample(file, at: $0) } == [false, false])
-        isAwaited.withLock { $0 = false }
+        isProducerAwaited.withLock { $0 = false }
         let later: [Duration] = [.seconds(1_059), .seconds(1_060)]
         #expect(later.map { watch.sample(file, at: $0) } == [false, true], "a server that confirms no bytes counts as stalled")
     }

@@ -39,7 +39,7 @@ import TransportTesting
         try await writer.write([3, 4])
         let third = Task { try await writer.write([5]) }
         third.cancel()
-        await #expect(throws: CancellationError.self, "there is no room before the session runs") { try await third.value }
+        await #expect(throws: CancellationError.self, "the buffer stays full until the session runs") { try await third.value }
         try await queue.start()
         try await writer.write([6])
         writer.finish()
@@ -48,7 +48,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A producer on a timer must not wait, so it writes as much as fits.
+    /// A producer on a timer must not wait, so it writes only the bytes that fit into the buffer.
     @Test func tryWriteAppendsWhatFits() async throws {
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name, bufferSize: 4)
@@ -59,12 +59,12 @@ import TransportTesting
         #expect(try writer.tryWrite([5]) == 0 && !writer.canWrite)
         let waiting = Task { try await writer.whenWritable() }
         waiting.cancel()
-        await #expect(throws: CancellationError.self, "there is no room before the session runs") { try await waiting.value }
+        await #expect(throws: CancellationError.self, "the buffer stays full until the session runs") { try await waiting.value }
         try await queue.start()
         try await writer.whenWritable()
         #expect(try writer.tryWrite([5, 6]) == 2)
         writer.finish()
-        #expect(writer.canWrite, "the next write reports the end")
+        #expect(writer.canWrite, "a finished writer counts as writable, so that the next write reports the end")
         #expect(throws: TransferError.self) { try writer.tryWrite([7]) }
         await #expect(throws: TransferError.self) { try await writer.whenWritable() }
         _ = try await session.value
@@ -102,7 +102,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An encoder that throws must not complete the item, even if it closes the stream.
+    /// A closure that throws must not complete the item, even if the closure closes the stream.
     @Test(arguments: [false, true]) func scopedOutputStreamEndsWithClosure(fails: Bool) async throws {
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name)
@@ -190,10 +190,10 @@ import TransportTesting
         let waiting = Task { try await writer.flush() }
         try await queue.cancel(session.id, discarding: true)
         await #expect(throws: TransferError.self) { try await waiting.value }
-        let (_, failed) = TransferItem.stream(as: name)
-        try await failed.write([1])
-        failed.fail(Trouble())
-        await #expect(throws: Trouble.self) { try await failed.flush() }
+        let (_, failedWriter) = TransferItem.stream(as: name)
+        try await failedWriter.write([1])
+        failedWriter.fail(Trouble())
+        await #expect(throws: Trouble.self) { try await failedWriter.flush() }
         await queue.shutdown()
     }
 

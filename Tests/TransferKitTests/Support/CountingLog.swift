@@ -1,7 +1,7 @@
 import Locking
 import Logging
 
-/// A log handler that counts warnings, and keeps errors and all messages.
+/// A log handler that keeps all messages, counts the warnings, and lists the texts of the errors.
 struct CountingLog: LogHandler {
     let warnings: Locked<Int>
     let errors = Locked<[String]>([])

@@ -9,12 +9,12 @@ extension EventHub {
 }
 
 extension QueueEvents {
-    /// Returns all events until the end.
+    /// Returns all events until the sequence ends.
     func collect() async -> [QueueEvent] {
         await reduce(into: []) { $0.append($1) }
     }
 
-    /// Returns the next `count` events, or fewer at the end.
+    /// Returns the next `count` events, or fewer if the sequence ends.
     func collect(_ count: Int) async -> [QueueEvent] {
         var events: [QueueEvent] = []
         var iterator = makeAsyncIterator()

@@ -4,9 +4,11 @@ import TransferCore
 import TransferKit
 
 extension QueueFixture {
-    /// Creates a database with a session and others that depend on it.
+    /// Creates a database with a session on which all other sessions depend.
     ///
-    /// - Parameter isMissing: Whether to leave out the session on which the others depend.
+    /// - Parameters:
+    ///   - dependents: The number of sessions that depend on the first session.
+    ///   - isMissing: Whether to leave out the first session.
     func storeSessions(dependents: Int, isMissing: Bool = false) async throws -> (first: SessionID, dependents: [SessionID]) {
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let first = SessionDraft.draft()
@@ -24,7 +26,7 @@ extension QueueFixture {
         return (first.id, drafts.map(\.id))
     }
 
-    /// Creates a database with sessions that each have one dependent. The dependents follow all other sessions.
+    /// Creates a database with `count` sessions that each have one dependent. The dependents are last in the queue's order.
     func storePairs(_ count: Int) async throws -> (firsts: [SessionID], dependents: [SessionID]) {
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let drafts = (0..<2 * count).map { _ in SessionDraft.draft() }

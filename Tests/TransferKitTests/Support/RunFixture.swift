@@ -146,11 +146,11 @@ final class RunFixture: Sendable {
     }
 
     var runEvents: [RunEvent.Content] { reported.withLock { $0 } }
-    /// The number of transactions that stored events of files.
+    /// The number of transactions that stored events about files.
     var commits: Int { commitCount.withLock { $0 } }
 
-    /// The names of the run's events. Omits events about chosen endpoints, and events about files other than completions, failures and
-    /// restarts.
+    /// The names of the run's events. Omits events about chosen endpoints. The only included events about files are completions,
+    /// failures and restarts.
     var eventNames: [String] {
         runEvents.compactMap { report in
             switch report {

@@ -16,7 +16,7 @@ final class TestClock: Sendable {
         var dateOffset = 0.0
         var nextID = 0
         var sleepers: [Int: Sleeper] = [:]
-        var watchers: [(needed: Duration, count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        var watchers: [(deadline: Duration, count: Int, continuation: CheckedContinuation<Void, Never>)] = []
 
         func count(until deadline: Duration) -> Int { sleepers.values.count { $0.deadline == deadline } }
     }
@@ -46,13 +46,13 @@ final class TestClock: Sendable {
         state.withLock { $0.dateOffset += seconds }
     }
 
-    /// Returns when at least `count` tasks sleep until exactly `duration` from now.
+    /// Returns when at least `count` tasks are sleeping until exactly `duration` from now.
     func waitForSleep(of duration: Duration, count: Int = 1) async {
         await withCheckedContinuation { continuation in
             let isSatisfied = state.withLock { state in
-                let needed = state.now + duration
-                if state.count(until: needed) >= count { return true }
-                state.watchers.append((needed, count, continuation))
+                let deadline = state.now + duration
+                if state.count(until: deadline) >= count { return true }
+                state.watchers.append((deadline, count, continuation))
                 return false
             }
             if isSatisfied { continuation.resume() }
@@ -72,8 +72,8 @@ final class TestClock: Sendable {
                     let deadline = state.now + duration
                     state.sleepers[id] = Sleeper(deadline: deadline, continuation: continuation)
                     let count = state.count(until: deadline)
-                    let isSatisfied = { (watcher: (needed: Duration, count: Int, _: CheckedContinuation<Void, Never>)) in
-                        watcher.needed == deadline && watcher.count <= count
+                    let isSatisfied = { (watcher: (deadline: Duration, count: Int, _: CheckedContinuation<Void, Never>)) in
+                        watcher.deadline == deadline && watcher.count <= count
                     }
                     defer { state.watchers.removeAll(where: isSatisfied) }
                     return state.watchers.filter(isSatisfied).map(\.continuation)

@@ -51,7 +51,7 @@ import TransferKit
         var request = try fixture.upload("1")
         request.tags = ["red"]
         try await queue.enqueue([request])
-        let (continuation, others) = await occupySlots(of: queue)
+        let (continuation, blockingReads) = await occupySlots(of: queue)
         let isDone = Locked(false)
         let operation = Task {
             _ = try await queue.apply(.hold, to: .tag("red"))
@@ -61,19 +61,19 @@ import TransferKit
         #expect(!isDone.withLock { $0 })
         continuation.finish()
         try await operation.value
-        for other in others { await other.value }
+        for read in blockingReads { await read.value }
         #expect(await queue.status().held == 1)
         await queue.shutdown()
     }
 
-    /// An update of a tag first lists and checks the sessions of the tag. The listing also waits for a free slot.
+    /// An update of all sessions with a tag first lists and checks these sessions. The listing also waits for a free slot.
     @Test func listingOfTagWaitsForFreeSlot() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("1")
         request.tags = ["red"]
         try await queue.enqueue([request])
-        let (continuation, others) = await occupySlots(of: queue)
+        let (continuation, blockingReads) = await occupySlots(of: queue)
         // The update is invalid for an upload, so it fails once the session is found.
         var update = SessionUpdate()
         update.expectedChecksum = .set("sha256:" + String(repeating: "0", count: 64))
@@ -86,7 +86,7 @@ import TransferKit
         #expect(!isDone.withLock { $0 })
         continuation.finish()
         await #expect(throws: QueueError.self) { try await operation.value }
-        for other in others { await other.value }
+        for read in blockingReads { await read.value }
         await queue.shutdown()
     }
 
@@ -101,7 +101,7 @@ import TransferKit
         let id = try await queue.enqueue(try fixture.upload("1")).id
         let item = TransferItem(try fixture.folder.file("2", size: 10))
         let update = SessionUpdate(overwrite: .always)
-        let (continuation, others) = await occupySlots(of: queue)
+        let (continuation, blockingReads) = await occupySlots(of: queue)
         let isDone = Locked(false)
         let operation = Task {
             switch change {
@@ -116,7 +116,7 @@ import TransferKit
         #expect(!isDone.withLock { $0 })
         continuation.finish()
         try await operation.value
-        for other in others { await other.value }
+        for read in blockingReads { await read.value }
         await queue.shutdown()
     }
 
@@ -125,7 +125,7 @@ import TransferKit
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue([try fixture.upload("1")])
-        let (continuation, others) = await occupySlots(of: queue)
+        let (continuation, blockingReads) = await occupySlots(of: queue)
         let hasRead = Locked(false)
         let reader = Task { [events = queue.events(since: 0)] in
             let first = await events.collect(1)
@@ -138,7 +138,7 @@ import TransferKit
         #expect(!hasRead.withLock { $0 })
         continuation.finish()
         #expect(await reader.value == [1])
-        for other in others { await other.value }
+        for read in blockingReads { await read.value }
         await queue.shutdown()
     }
 
@@ -146,7 +146,7 @@ import TransferKit
     private func occupySlots(of queue: TransferQueue) async -> (AsyncStream<Void>.Continuation, [Task<Void, Never>]) {
         let (end, continuation) = AsyncStream.makeStream(of: Void.self)
         let begun = Locked(0)
-        let others = (0..<2).map { _ in
+        let blockingReads = (0..<2).map { _ in
             Task { [reads = queue.clientReads] in
                 await reads.run {
                     begun.withLock { $0 += 1 }
@@ -155,6 +155,6 @@ import TransferKit
             }
         }
         while begun.withLock({ $0 }) < 2 { await Task.yield() }
-        return (continuation, others)
+        return (continuation, blockingReads)
     }
 }

@@ -23,7 +23,7 @@ import TransferKit
         }
     }
 
-    /// Closes the mailbox, and returns whether it had woken its reader before. Closing keeps earlier wake-ups.
+    /// Closes the mailbox, and returns whether the mailbox had already woken its reader. Closing keeps earlier wake-ups.
     private func hasWokenReader() async -> Bool {
         mailbox.close()
         for await _ in mailbox.wakeUps { return true }

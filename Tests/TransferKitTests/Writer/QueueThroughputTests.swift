@@ -30,7 +30,7 @@ import TransferKit
         throughput.begin(1, at: .zero)
         throughput.sample(1, moved: 1_000_000, at: .seconds(1))
         throughput.end(1, moved: 2_000_000, at: .seconds(2))
-        #expect(throughput.rate(at: .seconds(2)) == nil, "no session runs")
+        #expect(throughput.rate(at: .seconds(2)) == nil, "no session is running")
         throughput.begin(2, at: .seconds(3_600))
         #expect(throughput.rate(at: .seconds(3_600)) == nil)
         throughput.sample(2, moved: 10, at: .seconds(3_601))

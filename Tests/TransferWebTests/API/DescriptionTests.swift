@@ -32,7 +32,7 @@ import TransportTesting
         }
     }
 
-    @Test func `each described resource exists with the described methods, and no other`() async throws {
+    @Test func `each described resource exists, and accepts exactly the described methods`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let document = try await client.get("/api/v1/openapi.json").object

@@ -8,7 +8,7 @@ import TransferWeb
 import TransportTesting
 
 @Suite struct OperationTests {
-    @Test func `each operation of the command has its effect`() async throws {
+    @Test func `each operation of the command works through the HTTP interface`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let ids = try await fixture.add(3)

@@ -77,7 +77,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a change of the order with an older revision changes nothing`() async throws {
+    @Test func `a change with an older revision of the order changes nothing`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let source = try fixture.file("new")

@@ -53,7 +53,7 @@ import TransportTesting
     @Test func `a client that reads no events is disconnected`() async throws {
         try await WebFixture.with {
             ($0.limits.eventClients, $0.limits.writeTime) = (1, 1_000)
-            // The server notices that the client does not read only when a write blocks. Heartbeats cause more writes.
+            // Only a blocked write shows the server that the client does not read. Heartbeats cause more writes.
             $0.limits.heartbeat = .milliseconds(100)
         } _: { fixture in
             let ids = try await fixture.add(2_000)
@@ -89,7 +89,7 @@ import TransportTesting
         }
     }
 
-    @Test(.timeLimit(.minutes(5))) func `a client that does not read its responses is disconnected, and others wait for its connection`()
+    @Test(.timeLimit(.minutes(5))) func `a client that does not read its responses is disconnected, and a waiting client is then served`()
         async throws
     {
         try await WebFixture.with {
@@ -143,7 +143,7 @@ import TransportTesting
         }
     }
 
-    @Test func `paths reach no files`() async throws {
+    @Test func `the path of a request can't reach a file`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let paths = [

@@ -28,7 +28,7 @@ import TransferWeb
         } _: { fixture in
             let (host, port) = ("queue.example.com", fixture.port)
             let jar = folder.appending("jar").string
-            /// Sends a request, and returns curl's exit status and the response with its headers; nil without a response.
+            /// Sends a request. Returns curl's exit status, and the response with its headers (nil if there was none).
             func curl(_ path: String, _ words: String..., scheme: String = "https") async throws -> (status: Int32, reply: WebReply?) {
                 let arguments = [
                     "--silent", "--include", "--http1.1", "--cacert", certificate.string, "--cookie", jar, "--cookie-jar", jar, "--resolve",

@@ -89,7 +89,7 @@ import TransportTesting
         }
     }
 
-    @Test func `only the owner of the files can read the tokens, and they survive a restart`() async throws {
+    @Test func `only the owner of the token files can read them, and the tokens survive a restart`() async throws {
         try await WebFixture.with { fixture in
             let tokens = [try fixture.token(), try fixture.token("web-read.token")]
             #expect(Set(tokens).count == 2 && tokens.allSatisfy { $0.count == 64 })

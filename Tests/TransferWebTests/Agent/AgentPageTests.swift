@@ -57,7 +57,7 @@ import TransportTesting
         while (try? await client.get("/api/v1/queue")) != nil {}
     }
 
-    /// Starts an agent with a page, passes its storage folder and the page's port to a closure, and expects that the agent then stops.
+    /// Starts an agent with a page, passes the agent's storage folder and the page's port to a closure, and expects that the agent then stops.
     private func stopAgent(_ prepare: (_ store: FilePath, _ port: UInt16) async throws -> Void) async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

@@ -86,7 +86,7 @@ class Browser:
         return self.run("const row = arguments[0]; return row && row.dataset.state", self.row(name))
 
     def wait(self, condition, what, seconds=60):
-        """Waits until the page shows something. The limit only ends a test that can't succeed."""
+        """Waits until condition() is true. `what` describes the condition in the error. The limit only ends a test that can't succeed."""
         def check(_):
             try:
                 return condition()

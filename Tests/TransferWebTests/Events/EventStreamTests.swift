@@ -71,7 +71,7 @@ import TransportTesting
         }
     }
 
-    /// After progress, the server sends nothing for 200 ms. During this time, it receives more events than it keeps.
+    /// After a progress event, the server sends nothing for 200 ms. During this time, the server receives more events than it keeps.
     @Test func `a slow client gets the events that the server no longer keeps`() async throws {
         try await WebFixture.with {
             $0.limits.recentEvents = 1
@@ -97,7 +97,7 @@ import TransportTesting
                     try await fixture.queue.hold(id)
                 }
             }
-            // Reads the events after the last progress.
+            // Reads the events after the last progress event.
             let end = await fixture.queue.status().revision
             while (revisions.last ?? start) < end { _ = try await readsProgress() }
             reader.disconnect()
@@ -201,7 +201,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a client with a revision of another queue gets a gap`() async throws {
+    @Test func `a client with a revision of another queue gets a gap event`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(1)
             // After this event, the server knows the revision of the queue.
@@ -297,7 +297,7 @@ import TransportTesting
         return (start, end, observer)
     }
 
-    @Test func `progress of a running session arrives, and the end is never lost`() async throws {
+    @Test func `the events of a running session arrive up to its completion`() async throws {
         try await WebFixture.with { fixture in
             let reader = try await EventReader(fixture.client())
             let source = try fixture.file("large", size: 3 << 20)

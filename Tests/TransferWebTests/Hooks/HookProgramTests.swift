@@ -90,7 +90,7 @@ import TransportTesting
         try await WebFixture.with { fixture in
             try await fixture.add(1)
             let state = fixture.folder.appending("state")
-            // The first run is killed, and the second one fails.
+            // The program's first run kills itself, and the second run fails.
             let failing = try script(
                 "cat; echo >> '\(state)'; case $(wc -l < '\(state)') in 1) kill -9 $$;; 2) exit 3;; esac", in: fixture.folder)
             let errors = fixture.folder.appending("errors")

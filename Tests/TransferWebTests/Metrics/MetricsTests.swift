@@ -12,7 +12,7 @@ import TransferWeb
 import TransportTesting
 
 @Suite struct MetricsTests {
-    /// Returns the values of the metrics in a text in Prometheus's format, by their names with labels.
+    /// Parses a text in Prometheus's format. Returns the values of the metrics by name; the names include the labels.
     private func samples(_ text: String) -> [String: Double] {
         Dictionary(
             text.split(separator: "\n").filter { !$0.hasPrefix("#") }.compactMap { line in
@@ -55,7 +55,7 @@ import TransportTesting
         return families
     }
 
-    @Test func `the states and ends of sessions are metrics`() async throws {
+    @Test func `metrics count the states and ends of sessions`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client("web-read.token")
             let reader = try await EventReader(client)

@@ -9,7 +9,7 @@ import TransferWeb
 import TransportTesting
 
 @Suite struct PrometheusTests {
-    @Test func `a Prometheus reads the metrics, and the dashboard's expressions have results`() async throws {
+    @Test func `a Prometheus server reads the metrics, and the dashboard's expressions have results`() async throws {
         try await WebFixture.with { fixture in
             let reader = try await EventReader(fixture.client())
             let source = try fixture.file("source", size: 2_000)

@@ -8,12 +8,12 @@ import TransferKit
 import TransferWeb
 import TransportTesting
 
-/// Runs the tests of `Browser/page.py`, which control Chromium. They run one at a time, because each test starts a browser.
+/// Runs the tests of `Browser/page.py`, which control Chromium. The tests run one at a time, because each test starts a browser.
 ///
-/// They need the packages of the group `browser` and an idle machine, so they run only if TRANSFERKIT_BROWSER_TESTS is set.
+/// The tests need the packages of the group `browser` and an idle machine, so they run only if TRANSFERKIT_BROWSER_TESTS is set.
 @Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil)) struct BrowserTests {
     @Test(arguments: ["reorder", "stale", "live", "reconnect", "forms", "keys", "more_keys"])
-    func `the page`(_ test: String) async throws {
+    func `a test of the page succeeds`(_ test: String) async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(6) { "session \($0)" }
             try await Self.run(test, fixture)

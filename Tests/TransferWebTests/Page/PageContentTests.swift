@@ -110,7 +110,7 @@ import TransportTesting
         }
     }
 
-    @Test func `an account without an available endpoint shows when the queue tries again`() async throws {
+    @Test func `the page shows when the queue retries an account without an available endpoint`() async throws {
         try await WebFixture.with { fixture in
             let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(3_600))
             fixture.memory.failNext(with: busy, for: "x")

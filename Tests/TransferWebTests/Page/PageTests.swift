@@ -276,7 +276,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a filter that examines only part of the queue reports this`() async throws {
+    @Test func `the page reports that a filter examined only part of the queue`() async throws {
         try await WebFixture.with {
             $0.limits.scannedSessions = 10
         } _: { fixture in

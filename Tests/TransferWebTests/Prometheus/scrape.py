@@ -1,4 +1,7 @@
-"""Makes a real Prometheus read the metrics, and queries each expression of the Grafana dashboard: scrape.py ORIGIN TOKEN_FILE DASHBOARD FOLDER"""
+"""Makes a real Prometheus server read the metrics, and queries each expression of the Grafana dashboard.
+
+Usage: scrape.py ORIGIN TOKEN_FILE DASHBOARD FOLDER
+"""
 import json
 import pathlib
 import socket

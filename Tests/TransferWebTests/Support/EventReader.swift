@@ -8,7 +8,7 @@ final class EventReader {
     private var received: [UInt8] = []
     private var text = ""
 
-    /// The error after the server has ended the stream, with the last text of the stream.
+    /// Thrown after the server has ended the stream. Contains the last text of the stream.
     struct StreamEnded: Error {
         let text: String
     }

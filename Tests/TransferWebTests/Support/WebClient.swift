@@ -46,7 +46,7 @@ struct WebClient: Sendable {
 
 /// A response from the web server.
 struct WebReply: Sendable {
-    /// The error after the server has closed the connection without a status line, with the received text.
+    /// Thrown if the server closes the connection without a status line. Contains the received text.
     struct NoResponse: Error {
         let text: String
     }

@@ -97,7 +97,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The folder was removed. Another upload creates it before the second `MKCOL`.
+    /// The folder was removed. Another upload creates the folder again before the second `MKCOL`.
     @Test(arguments: [409, 404]) func uploadsToFolderOfOtherUpload(missing: Int) async throws {
         let statuses = [201, missing, 405, 201]
         let transfer = try transfer("a/1") { _, number in [number < statuses.count ? .answer(statuses[number]) : .silence] }

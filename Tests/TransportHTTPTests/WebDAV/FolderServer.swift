@@ -4,7 +4,7 @@ import ScriptedHTTP
 /// A WebDAV server that stores only the names of folders (RFC 4918, sections 9.3 and 9.7).
 final class FolderServer: Sendable {
     private let folders: Locked<Set<String>>
-    /// The response to `PUT` if the folder is missing. RFC 4918 requires 409.
+    /// The status of the response to `PUT` if the folder is missing. RFC 4918 requires 409.
     private let missing: Int
 
     init(_ folders: Set<String> = ["/files/"], missing: Int = 409) {

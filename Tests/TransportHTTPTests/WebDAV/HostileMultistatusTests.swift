@@ -22,7 +22,7 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// The queue checks these names. They can't leave the folder, because a name is not used as a URL.
+    /// The queue checks these names, so the transport only decodes them. A name is not used as a URL, so it can't refer to another folder.
     @Test(arguments: [
         ("..", ".."), ("%2E%2E", ".."), ("..%2Fout", "../out"), ("%2Fetc%2Fpasswd", "/etc/passwd"), ("nul%00", "nul\0"), (".", "."),
     ])
@@ -108,7 +108,7 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// A part of a document that never ends.
+    /// A construct in a document that never ends.
     enum Endless: CaseIterable {
         case depth, value, tag, text, reference, namespaces, brackets
 
@@ -149,7 +149,7 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// The connection breaks in the middle of the response. The members received until then are not the whole folder.
+    /// The connection breaks in the middle of the response. The response then lacks some members of the folder.
     @Test func rejectsTruncatedListing() async throws {
         let body = TestListing.multistatus(TestListing.member(TestListing.path + "a"), TestListing.member(TestListing.path + "b"))
         let broken = try TestListing { _, _ in

@@ -27,7 +27,7 @@ import TransferCore
         }
     }
 
-    @Test func rejectsItemsThatAreNotFiles() async throws {
+    @Test func rejectsRemotePathsThatAreNotFiles() async throws {
         try await ProcessFixture.with { fixture in
             try FileManager.default.createDirectory(at: fixture.server.appending(path: "folder"), withIntermediateDirectories: true)
             let hasFIFO = unsafe mkfifo(fixture.server.appending(path: "fifo").path, 0o600) == 0

@@ -39,12 +39,12 @@ final class PoolClock: Sendable {
         for sleeper in awake { sleeper.continuation.resume() }
     }
 
-    /// Returns the number of current sleeps with a duration.
+    /// Returns the number of current sleeps with the given duration.
     func sleepers(for duration: Duration) -> Int {
         state.withLock { $0.sleepers.count { $0.duration == duration } }
     }
 
-    /// Waits until a sleep with a duration has begun.
+    /// Waits until a sleep with the given duration has begun.
     func waitForSleeper(for duration: Duration) async {
         while sleepers(for: duration) == 0 { await Task.yield() }
     }

@@ -6,7 +6,7 @@ final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64], logins: Int, remainingPartFiles: [String])>(([], [], 0, []))
     private let isOver = Locked(false)
 
-    /// Whether the attempt has finished. Then no more reports follow, so tests stop waiting for one.
+    /// Whether the attempt has finished. A finished attempt sends no more reports, so tests stop waiting for one.
     var isFinished: Bool { isOver.withLock { $0 } }
 
     func finish() { isOver.withLock { $0 = true } }

@@ -91,10 +91,10 @@ import TransferCore
                 let (partFileModes, fileMode) = try await modes(transfer, source)
                 let plain = fixture.server.appending(path: "plain")
                 try Data().write(to: plain)
-                let usual = try #require(try attributes(plain.path).mode)
+                let defaultMode = try #require(try attributes(plain.path).mode)
                 // The part file gets its final mode shortly before it is renamed.
-                #expect(partFileModes.subtracting([mode & usual]).isSubset(of: [0o600]) && !partFileModes.isEmpty, "\(partFileModes)")
-                #expect(fileMode == mode & usual, "\(String(fileMode ?? 0, radix: 8))")
+                #expect(partFileModes.subtracting([mode & defaultMode]).isSubset(of: [0o600]) && !partFileModes.isEmpty, "\(partFileModes)")
+                #expect(fileMode == mode & defaultMode, "\(String(fileMode ?? 0, radix: 8))")
             }
         }
     }
@@ -185,9 +185,9 @@ import TransferCore
             #expect(try await transfer.upload(source).warnings.isEmpty)
             let plain = fixture.server.appending(path: "plain")
             try Data().write(to: plain)
-            let usual = try #require(try attributes(plain.path).mode)
+            let defaultMode = try #require(try attributes(plain.path).mode)
             let sent = try attributes(fixture.server.appending(path: "a.bin").path).mode
-            #expect(sent == (keepsModes ? mode : mode & usual), "\(String(sent ?? 0, radix: 8))")
+            #expect(sent == (keepsModes ? mode : mode & defaultMode), "\(String(sent ?? 0, radix: 8))")
         }
     }
 

@@ -324,9 +324,9 @@ struct CheckpointTests {
         #expect(events.count { $0 == .sync } == 2)
     }
 
-    /// A path that has broken may soon break again, so the upload saves its progress after 8 MiB. Over an intact path, no save is due before
-    /// the end of 24 MiB, unless the upload takes several seconds.
-    @Test func savesSoonerAfterBrokenAttempt() async throws {
+    /// After a failed attempt, the connection may soon break again, so the upload saves a checkpoint after 8 MiB. In a first attempt, no
+    /// checkpoint is due before the end of 24 MiB, unless the upload takes several seconds.
+    @Test func savesSoonerAfterFailedAttempt() async throws {
         let size = 24 << 20
         let (events, error) = try await upload(size, reported: size, number: 2)
         #expect(error == nil && events.last == .rename, "\(error?.description ?? "")")

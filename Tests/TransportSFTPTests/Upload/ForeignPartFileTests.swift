@@ -59,7 +59,7 @@ import TransportSFTP
         }
     }
 
-    @Test func `without copies on the server, the upload restarts`() async throws {
+    @Test func `the upload restarts if the server can't copy`() async throws {
         try await ProcessFixture.with(options: ["-P", "copy-data"]) { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 1_000_000)
             let failure = await transfer.failure { try await transfer.upload(source, from: checkpoint) }
@@ -103,7 +103,7 @@ import TransportSFTP
     }
 
     /// The other queue creates its part file again after this upload has removed it. Then this upload is killed just before or after its rename.
-    @Test(arguments: [true, false]) func `an upload that was killed at its rename removes both part files`(isRenamed: Bool) async throws {
+    @Test(arguments: [true, false]) func `the attempt after a kill at the rename removes both part files`(isRenamed: Bool) async throws {
         try await ProcessFixture.with { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 1_000_000)
             let reporter = AttemptReporter(

@@ -28,8 +28,8 @@ struct InterruptedSyncTests {
         /// Whether the disk loses the bytes of an interrupted sync. The server reports this loss only to the broken connection, so later syncs
         /// succeed.
         private let losesBytes: Bool
-        /// The number of interrupted syncs after which no sync is interrupted. The first of the later syncs loses a block and returns an error,
-        /// if `failsOnce` is true. All others succeed.
+        /// The number of interrupted syncs after which no further sync is interrupted. If `failsOnce` is true, the next sync loses a block and
+        /// returns an error. All other syncs succeed.
         private let interruptionsBeforeFailure: Int
         private let state = Locked(State())
 
@@ -175,7 +175,7 @@ struct InterruptedSyncTests {
         }
     }
 
-    /// Returns the largest number of consecutive attempts that ended with the same confirmed bytes.
+    /// Returns the largest number of consecutive attempts that did not increase the number of confirmed bytes.
     private func longestStandstill(_ confirmed: [Int64]) -> Int {
         var (longest, current, last) = (0, 0, Int64(0))
         for position in confirmed {
@@ -204,7 +204,7 @@ struct InterruptedSyncTests {
 }
 
 extension InterruptedSyncTests {
-    /// When too many syncs were interrupted, checkpoints confirm bytes that no sync covers. If the last sync then fails, these bytes are sent again.
+    /// After too many interrupted syncs, checkpoints confirm bytes that no sync covers. If the last sync then fails, these bytes are sent again.
     @Test func sendsUnsyncedBytesAgainAfterFailedSync() async throws {
         let server = SlowDiskServer(syncLimit: -1, writeLimit: 3 << 20, interruptionsBeforeFailure: 3)
         let (receipt, _) = try await upload(8 << 20, to: server)

@@ -45,7 +45,7 @@ struct SpaceTests {
     func detectsFullDiskBeforeFirstByte(feature: String) async throws {
         let (requests, error, _) = try await upload(3_000_000, free: 2_048_000, extensions: [feature])
         #expect(error?.failureClass == .remoteFull && error?.code == .remoteFull)
-        #expect(error?.message == "peer has 2048000 bytes free for reel.mov, which needs 3000000 more.")
+        #expect(error?.message == "peer has 2048000 bytes free, but 3000000 bytes of reel.mov remain to be sent.")
         #expect(!requests.contains(.write))
         #expect(requests.suffix(2).contains(.remove), "The part file is removed.")
         #expect(error?.cause == nil, "The error names no part file.")
@@ -71,7 +71,7 @@ struct SpaceTests {
         let checkpoint = Checkpoint(data: try #require(first.checkpoints.last).data, confirmed: 1_000_000)
         let extensions = ["fstatvfs@openssh.com", "fsync@openssh.com"]
         let (requests, error, _) = try await upload(3_000_000, free: 1_024_000, extensions: extensions, from: checkpoint)
-        #expect(error?.message == "peer has 1024000 bytes free for reel.mov, which needs 2000000 more.")
+        #expect(error?.message == "peer has 1024000 bytes free, but 2000000 bytes of reel.mov remain to be sent.")
         #expect(!requests.contains(.remove) && !requests.contains(.write))
     }
 }

@@ -215,7 +215,7 @@ import TransportSFTP
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
             try putExistingFile()
             #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
-            // The upload after that replaces the file.
+            // The next upload replaces the file.
             _ = try await transfer.upload(source)
             #expect(transfer.stored == content(1000))
         }
@@ -325,7 +325,7 @@ import TransportSFTP
         }
     }
 
-    @Test func reconnectsAfterServerDied() async throws {
+    @Test func reconnectsAfterServerCrash() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(1000))

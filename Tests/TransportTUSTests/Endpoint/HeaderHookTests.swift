@@ -8,7 +8,7 @@ import TransportTUS
 
 /// Calls to an app's header hook.
 @Suite struct HeaderHookTests {
-    /// A server that accepts the token with the given number, and all later tokens.
+    /// The script of a server that accepts the token with the given number and all later tokens.
     private static func script(from number: Int, status: Int = 401) -> ScriptedServer.Script {
         { request, _ in
             let token = request.headers["authorization"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1

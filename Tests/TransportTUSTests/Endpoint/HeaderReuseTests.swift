@@ -6,7 +6,7 @@ import TransportTUS
 
 /// Reuse of the headers that an app's hook returned.
 @Suite struct HeaderReuseTests {
-    /// A server that accepts the token with the given number, and all later tokens.
+    /// The script of a server that accepts the token with the given number and all later tokens.
     private static func script(from number: Int) -> ScriptedServer.Script {
         { request, _ in
             let token = request.headers["authorization"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1
@@ -70,7 +70,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A trusted origin gets only headers that the hook returned for it.
+    /// A trusted origin gets only headers that the hook returned for this origin.
     @Test func callsHookAgainForOtherOrigin() async throws {
         let tokens = Tokens()
         let transport = TUSTransport(reusingHeaders: .untilRejected, headers: tokens.hook)

@@ -45,7 +45,7 @@ import TransportTUS
         let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         #expect(report.version == "1.0.0")
         #expect(report.features.isEmpty && report.maximumSize == nil)
-        // A broken connection may cause status 400, so the client then repeats each of the two OPTIONS requests once.
+        // A broken connection can cause status 400, so after this status, the client repeats each of the two OPTIONS requests once.
         let count = status == 400 ? 4 : 2
         #expect(upload.server.requests.map(\.method) == [String](repeating: "OPTIONS", count: count) + ["HEAD"], "no upload is created")
         let last = try #require(upload.requests.last)
@@ -105,8 +105,8 @@ import TransportTUS
         }
     }
 
-    /// If the server does not allow the removal, the class is `unsupported`, and the upload stays on the server until it expires. After a
-    /// login page, a later removal may succeed.
+    /// If the server does not allow the removal, the failure class is `unsupported`, and the upload stays on the server until it expires. If the
+    /// server sends a login page, a later removal may succeed.
     static let refusals: [Refusal] =
         [401, 403].map { Refusal($0, .unsupported, .credentialsRejected) } + [405, 501].map { Refusal($0, .unsupported, .unsupported) }
         + [301, 302, 303, 307, 308].map { Refusal($0, .unreachable, .notThisProtocol) }

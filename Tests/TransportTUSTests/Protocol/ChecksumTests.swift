@@ -95,7 +95,7 @@ import TransportTUS
     }
 
     @Test(arguments: [("sha256", "creation"), ("crc32", "creation,checksum"), ("", "creation,checksum")])
-    func sendsNoContentIfServerCannotCompareIt(algorithms: String, offers: String) async throws {
+    func sendsNoContentIfServerCannotVerifyIt(algorithms: String, offers: String) async throws {
         let upload = try upload(algorithms: algorithms, offers: offers) { request, number in
             request.method == "GET" ? [.answer(405)] : request.method == "DELETE" ? [.tus(204)] : Self.simple(request, number)
         }
@@ -191,7 +191,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The file changes before its content is sent again, so the upload must not mix two versions.
+    /// The file changes before the client sends the content again. The upload must not mix two versions of the file.
     @Test(arguments: [1, 2], [true, false]) func detectsChangedSource(mismatches: Int, keepsTime: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
         let count = Locked(0)
@@ -216,7 +216,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A checksum that follows the content is known only after the content is sent.
+    /// The client computes a checksum in a trailer while it sends the content.
     @Test(arguments: [true, false]) func detectsChangedSourceWithTrailers(keepsTime: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
         let upload = try upload(offers: "creation,checksum,checksum-trailer") { request, number in

@@ -7,7 +7,7 @@ import TransportTUS
 
 /// The size of each request.
 @Suite struct ChunkTests {
-    /// A server that stores all content, and rejects requests with more than `limit` bytes.
+    /// The script of a server that stores all content, and rejects requests with more than `limit` bytes.
     private static func storing(limit: Int = .max) -> ScriptedServer.Script {
         let stored = Locked(0)
         return { request, _ in

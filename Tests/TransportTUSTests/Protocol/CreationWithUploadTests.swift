@@ -134,7 +134,7 @@ import TransportTUS
         }
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "POST", "PATCH"])
-        // The transport does not remember this rejection, so the content of the next file is sent with its creation.
+        // The transport does not remember this rejection, so the creation request of the next file contains the content.
         _ = try await upload.run()
         #expect(upload.methods.suffix(3) == ["POST", "POST", "PATCH"])
         await upload.end()

@@ -4,8 +4,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// A value of ``Dialect`` describes one protocol version. With a dialect other than tus 1.0.0, the client neither sends the terms of tus 1.0.0 nor
-/// accepts them in responses.
+/// A value of ``Dialect`` describes the terms of one protocol version, such as header names. With a dialect other than tus 1.0.0, the client
+/// neither sends the terms of tus 1.0.0 nor accepts them in responses.
 @Suite struct DialectTests {
     /// A dialect in which each term differs from tus 1.0.0.
     private static let other = {
@@ -161,8 +161,8 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    /// The server rejects the creation (412). It reports its versions in response to `OPTIONS` or in the rejection, or supports the
-    /// client's version anyway.
+    /// The server rejects the creation (412). In response to `OPTIONS` or in the rejection, the server names other versions, or it names only
+    /// the client's version.
     @Test(
         arguments: [
             ("8,9", [:], "supports tus 8, 9; this transport supports 7"),

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Offsets, lengths and sizes that no upload can have, from a server, a damaged database or a setting. They must not crash the process.
+/// Offsets, lengths and sizes that no upload can have, from a server, a damaged database or a setting. Such numbers must not crash the process.
 @Suite struct ImplausibleNumberTests {
     private static let numbers: [Int64] = [.max, .max - 1, 1 << 62, 1 << 57, (1 << 56) + 1]
 

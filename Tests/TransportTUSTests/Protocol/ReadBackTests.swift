@@ -70,7 +70,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server sends more bytes than the file has, and then keeps the connection open without an end of the content.
+    /// The server sends more bytes than the file has, and then keeps the connection open without ending the content.
     @Test(.timeLimit(.minutes(1))) func stopsReadingAfterSizeOfFile() async throws {
         let isComplete = Locked(false)
         let script = Self.script(giving: "")

@@ -62,7 +62,7 @@ import TransportTUS
         #expect(limits?.maximumSize == 10, "the last value applies")
     }
 
-    /// A known limit of another type invalidates all limits, and so does a text that is not a dictionary.
+    /// A known limit with a value of the wrong type invalidates all limits. So does a text that is not a dictionary.
     @Test(arguments: [
         "max-size=\"10\"", "max-size", "max-size=1.0", "max-size=-1", "max-size=(1)", "max-size=1000000000000000", "max-size=",
         "max-size=1,",

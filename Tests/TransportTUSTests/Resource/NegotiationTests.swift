@@ -5,8 +5,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// How the client finds out whether the server supports tus or Resumable Uploads for HTTP (dialect `ietf`), and in which draft version. The
-/// final protocol, after the drafts, has no version number.
+/// How the client determines whether the server supports tus or Resumable Uploads for HTTP (dialect `ietf`), and which version of the latter.
+/// The drafts have version numbers; the final protocol has none.
 @Suite struct NegotiationTests {
     private static let done: [ServerStep] = [.answer(200, ["Upload-Complete": "?1"])]
 
@@ -207,7 +207,7 @@ import TransportTUS
         await end(server, upload)
     }
 
-    /// An interim response without a version shows the final protocol, which later uploads use.
+    /// An interim response without a version shows that the server supports the final protocol. Later uploads use this protocol.
     @Test func learnsFinalProtocolFromInterimResponse() async throws {
         let (server, upload) = try upload(dialect: "ietf") { _ in
             [.answer(204, ["Accept-Patch": "application/partial-upload"])]

@@ -5,8 +5,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// tus servers that were replaced by a server of the IETF protocol *Resumable Uploads for HTTP* at the same address, and the reverse. Unfinished
-/// uploads restart, and new uploads use the new protocol.
+/// Servers that changed from tus to the IETF protocol *Resumable Uploads for HTTP*, or the reverse, at the same address. Unfinished uploads
+/// restart, and new uploads use the new protocol.
 @Suite struct ProtocolChangeTests {
     /// A server whose protocol the test changes: `tus`, or a version of the IETF protocol.
     private final class Server: Sendable {
@@ -95,7 +95,7 @@ import TransportTUS
         #expect(try await upload.run().bytes == 10)
         let newest = change.new == "final" ? "10" : change.new
         #expect(protocolOfLastCreation(scripted) == newest)
-        // The failed attempt has found the new protocol, so the restart tries no other one.
+        // The failed attempt has found the new protocol, so the restart tries no other protocol.
         let creations = scripted.requests.filter { $0.method == "POST" && $0.headers["tus-resumable"] != nil }
         if change.old == "tus" { #expect(creations.count == (isKnown ? 1 : 0)) }
         // The transport now knows the new protocol.
@@ -105,8 +105,8 @@ import TransportTUS
         await end(scripted, upload)
     }
 
-    /// The last request of a tus upload had no response. If all remaining bytes were sent, the earlier server may have the whole file, and sending
-    /// it again could store it twice.
+    /// The last request of a tus upload had no response. If all remaining bytes were sent, the earlier server may have the whole file, and a
+    /// restart could store the file twice.
     @Test(arguments: [(5, "resumeLost"), (6, "permanent")]) func restartsNoUploadThatMayBeComplete(accepted: Int, failureClass: String)
         async throws
     {
@@ -134,8 +134,8 @@ import TransportTUS
         await end(scripted, upload)
     }
 
-    /// The endpoint's setting allows only one protocol. If this is the new protocol, the upload restarts. If it is not, the file fails but keeps
-    /// its upload, because the server's old software may return.
+    /// The endpoint's setting allows only one protocol. If the setting allows the new protocol, the upload restarts. Otherwise, the file fails but
+    /// keeps its upload, because the server's old software may return.
     @Test(arguments: changes, ["tus", "ietf"])
     func restartsOnlyIfSettingAllowsNewProtocol(change: (old: String, new: String), dialect: String) async throws {
         let server = Server(change.new)
@@ -162,7 +162,7 @@ import TransportTUS
         await end(scripted, upload)
     }
 
-    /// The old server may have completed the upload, unless the new server reports only part of it. A restart could store the file a second time.
+    /// The old server may have completed the upload, unless the new server reports an incomplete upload. A restart could store the file twice.
     @Test(arguments: [nil, 4, 10]) func reportsUnknownOutcome(lenientOffset: Int?) async throws {
         let server = Server("tus", lenientOffset: lenientOffset)
         let (scripted, upload) = try open(server, dialect: "auto")
@@ -171,7 +171,7 @@ import TransportTUS
         await end(scripted, upload)
     }
 
-    /// The server was replaced after it had completed the upload. The file is unverified, and is not sent again.
+    /// The server was replaced after it had completed the upload. The file is unverified, and does not restart.
     @Test func doesNotRestartCompleteUpload() async throws {
         var upload = try TestUpload.resource(size: 10) { request, _ in
             switch request.method {
@@ -209,7 +209,7 @@ import TransportTUS
         await end(scripted, upload)
     }
 
-    /// A tus server may omit its version from a rejection, and another service may respond for a time.
+    /// A tus server may omit its version from a rejection, and another service may respond temporarily.
     @Test(arguments: ["tus", "other"]) func keepsUploadOfServerThatSpeaksTUS(kind: String) async throws {
         let upload = try TestUpload(
             size: 10, options: kind == "tus" ? [.tus(204, ["Tus-Version": "1.0.0"])] : [.answer(200, ["Accept-Patch": "text/a"])]

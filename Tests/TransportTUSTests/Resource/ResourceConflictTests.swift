@@ -3,12 +3,12 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Requests that the server rejects because it has another offset (409).
+/// Requests that the server rejects because their offset differs from the server's offset (409).
 @Suite struct ResourceConflictTests {
     private static let type = "https://iana.org/assignments/http-problem-types#mismatching-upload-offset"
     private static let problem = document("20")
 
-    /// A problem document with the given text of its offset.
+    /// A problem document whose `expected-offset` is the given text.
     private static func document(_ offset: String, type: String = type) -> String {
         "{\"type\": \"\(type)\", \"title\": \"x\", \"expected-offset\": \(offset), \"provided-offset\": 0}"
     }
@@ -58,7 +58,7 @@ import TransportTUS
         await check(try await upload("10", header: nil, body: body, mediaType: mediaType), requestsOffset: false)
     }
 
-    /// The client requests the offset if the response does not contain a valid one, or contains two different ones.
+    /// The client requests the offset if the response contains no valid offset, or two different offsets.
     @Test(
         arguments: [
             (nil, ""), (nil, "[]"), (nil, "{\"expected-offset\": 20}"), (nil, document("20", type: "about:blank")),

@@ -9,9 +9,9 @@ import TransportTUS
 @Suite struct ResourceCutTests {
     private static let size = 100
 
-    /// Runs attempts until one succeeds.
+    /// Runs at most five attempts, until one succeeds.
     ///
-    /// - Returns: The number of attempts; nil if the outcome is unknown.
+    /// - Returns: The number of attempts; 0 if none succeeded, nil if the outcome is unknown.
     private func complete(_ upload: TestUpload, _ context: String) async throws -> Int? {
         for attempt in 1...5 {
             do {
@@ -85,7 +85,7 @@ import TransportTUS
         }
     }
 
-    /// A large file whose content was not sent completely is safe to create again.
+    /// If the content of a large file was not sent completely, it is safe to create the upload again.
     @Test func createsLargeFileAgainAfterTruncatedInterimResponse() async throws {
         let whole = ResourceServer.interim("8")
         for position in stride(from: 0, through: whole.utf8.count, by: 7) {

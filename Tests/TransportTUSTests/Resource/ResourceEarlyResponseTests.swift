@@ -15,7 +15,8 @@ import TransportTUS
         ]
     }
 
-    /// The first two responses come from the resource that processes the file. The other two have no header of the protocol, like those of a proxy.
+    /// The first two responses come from the resource that processes the file. The other two have no header of the protocol, like a proxy's
+    /// responses.
     @Test(arguments: [("8", "Upload-Complete: ?1\r\n"), ("10", "Upload-Complete: ?1\r\n"), ("6", ""), ("10", "")])
     func rejectsEarlySuccessOfCreation(version: String, lines: String) async throws {
         let upload = try TestUpload.resource(size: Self.size, version: version, answers: [Self.answer(200, lines)])

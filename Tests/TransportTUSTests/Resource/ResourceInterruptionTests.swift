@@ -130,7 +130,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A process that was killed during the only request does not know whether the server has the file.
+    /// If a process was killed during the only request, the next process does not know whether the server has the file.
     @Test func reportsUnknownOutcomeAfterKill() async throws {
         let upload = try TestUpload.resource(size: 10, answers: [])
         let error = await upload.failure(from: Checkpoint(data: Data(#"{"dialect":"ietf-8","mayBeComplete":true}"#.utf8), confirmed: 0))
@@ -173,7 +173,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The client ignores interim responses of another version, and those without a version if the request has one.
+    /// The client ignores interim responses with another version. If the request has a version, the client also ignores interim responses
+    /// without a version.
     @Test(arguments: ["6", "final"]) func ignoresInterimResponseOfOtherVersion(version: String) async throws {
         let upload = try TestUpload.resource(size: 100, answers: [[.raw(ResourceServer.interim(version)), .read(nil), .reset]])
         #expect(await upload.failure()?.code == .outcomeUnknown)
@@ -181,7 +182,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The requests of the final protocol have no version, so an interim response with a version does not belong to it.
+    /// The requests of the final protocol have no version, so an interim response with a version belongs to another protocol.
     @Test func ignoresInterimResponseOfDraftInFinalProtocol() async throws {
         let upload = try TestUpload.resource(
             size: 10,
@@ -258,7 +259,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The completing request of this attempt was rejected, and no earlier one can have completed the upload.
+    /// The completing request of this attempt was rejected, and no earlier request can have completed the upload.
     @Test func restartsMissingUploadAfterRejection() async throws {
         var upload = try TestUpload.resource(
             size: 10, answers: [[.answer(201, ["Location": "/up/1"])], [.answer(404)], [.answer(404)]])

@@ -50,7 +50,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The limits of a later response replace earlier ones.
+    /// The limits in a later response replace earlier limits.
     @Test func followsChangedLimits() async throws {
         let upload = try TestUpload.resource(size: 100, limits: "max-append-size=40") { request, number in
             switch number {
@@ -121,7 +121,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The creation request of a stream has no content, and declares the length only if it is known. Only the last request completes the upload.
+    /// The creation request of a stream has no content, and declares the length only if the length is known. Only the last request completes
+    /// the upload.
     @Test(arguments: ResourceServer.versions, [nil, 100] as [Int?]) func sendsStream(version: String, length: Int?) async throws {
         let server = ResourceServer(version: version, "", nil)
         let upload = try TestUpload.resource(size: 100, version: version) { request, _ in server.steps(request) }

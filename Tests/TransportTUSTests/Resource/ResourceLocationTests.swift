@@ -40,7 +40,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The client ends the request, and removes the upload that it knows. A retry by the user restarts the upload.
+    /// The client ends the request, and removes the upload that was announced first. A retry by the user restarts the upload.
     @Test(arguments: ["3", "8", "10"]) func rejectsChangedInterimLocation(version: String) async throws {
         let upload = try TestUpload.resource(size: 32 << 20, version: version) { request, _ in
             request.method == "DELETE"
@@ -77,7 +77,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Interim responses to `PATCH` must not contain a URL.
+    /// A response to `PATCH` does not change the upload's URL.
     @Test func ignoresLocationInResponseToPATCH() async throws {
         var upload = try TestUpload.resource(size: 10) { request, number in
             switch number {

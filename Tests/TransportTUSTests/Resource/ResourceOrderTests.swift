@@ -25,8 +25,8 @@ import TransportTUS
             ended.signal()
         }
 
-        /// Checks a request without content. If the client has just closed the connection of the running request, the server notices the
-        /// closure now. The time limit matters only if the client sends both requests in parallel.
+        /// Checks a request without content. If the client has just closed the connection of the running request, the check waits until
+        /// the server has noticed this. The time limit matters only if the client sends both requests in parallel.
         func check(_ request: ReceivedRequest) {
             guard running.withLock({ $0 }) > 0, ended.wait(timeout: .now() + .seconds(10)) == .timedOut else { return }
             overlapping.withLock { $0.append(request.method) }
@@ -54,13 +54,13 @@ import TransportTUS
                     defer { isFirst = false }
                     return isFirst
                 }
-            let expected: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
+            let continueSteps: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
             if stops {
-                return [.call { monitor.begin() }, .raw(ResourceServer.interim(version))] + expected
+                return [.call { monitor.begin() }, .raw(ResourceServer.interim(version))] + continueSteps
                     + [.read(1000), .call { begin.yield() }, .end { monitor.end() }]
             }
             if request.method == "POST" { return [.answer(201, ["Location": "/up/1"])] }
-            return expected + [.read(nil), Self.state(true, version)]
+            return continueSteps + [.read(nil), Self.state(true, version)]
         }
         if method == "PATCH" { upload.options.creation = .separate }
         let running = Task { [upload] in try await upload.run() }
@@ -79,14 +79,14 @@ import TransportTUS
     @Test(arguments: ["3", "8", "10"], [size, 3 << 20]) func restartsAfterPauseBeforeAnnouncement(version: String, size: Int) async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         var upload = try TestUpload.resource(size: size, version: version) { request, number in
-            let expected: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
-            if number == 0 { return expected + [.read(1000), .call { begin.yield() }, .silence] }
-            return expected + [.raw(ResourceServer.interim(version)), .read(nil), Self.state(true, version)]
+            let continueSteps: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
+            if number == 0 { return continueSteps + [.read(1000), .call { begin.yield() }, .silence] }
+            return continueSteps + [.raw(ResourceServer.interim(version)), .read(nil), Self.state(true, version)]
         }
-        let held = Locked<Int?>(2000)
+        let remainingAllowance = Locked<Int?>(2000)
         // The first attempt may send 2,000 bytes.
         upload.allowance = { limit in
-            held.withLock { left in
+            remainingAllowance.withLock { left in
                 guard let rest = left else { return Allowance(bytes: limit) }
                 let bytes = min(rest, limit)
                 left = rest - bytes
@@ -97,7 +97,7 @@ import TransportTUS
         for await _ in begun { break }
         running.cancel()
         await #expect(throws: CancellationError.self) { try await running.value }
-        held.withLock { $0 = nil }
+        remainingAllowance.withLock { $0 = nil }
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         // The second attempt creates an upload again, and then sends the content.
         #expect(upload.methods == ["POST", "POST", "PATCH"])

@@ -35,15 +35,15 @@ final class ResourceServer: Sendable {
         state = Locked(State(cut: cut.map { (method, $0) }))
     }
 
-    /// The header with the version as a line; empty in the final protocol.
+    /// The header line with the version; empty in the final protocol.
     static func versionLine(_ version: String) -> String { version == "final" ? "" : "Upload-Draft-Interop-Version: \(version)\r\n" }
 
-    /// The interim response that announces the upload.
+    /// An interim response; by default, the response that announces the upload.
     static func interim(_ version: String, _ lines: String = "Location: /up/1\r\n") -> String {
         "HTTP/1.1 104 Upload Resumption Supported\r\n\(versionLine(version))\(lines)\r\n"
     }
 
-    /// A line that declares completeness.
+    /// The header line that declares whether the upload is complete.
     static func completeness(_ isComplete: Bool, _ version: String) -> String {
         version == "3" ? "Upload-Incomplete: ?\(isComplete ? 0 : 1)\r\n" : "Upload-Complete: ?\(isComplete ? 1 : 0)\r\n"
     }
@@ -70,7 +70,7 @@ final class ResourceServer: Sendable {
             let method = request.method
             let cut = state.cut.flatMap { $0.method == method ? $0.cut : nil }
             if cut != nil { state.cut = nil }
-            let expected: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
+            let continueSteps: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
             let announced: [ServerStep] = method == "POST" && announces ? [.raw(Self.interim(version))] : []
             if method == "DELETE" {
                 state.exists = false
@@ -87,14 +87,14 @@ final class ResourceServer: Sendable {
             }
             if case .content(let count)? = cut {
                 state.stored += count
-                return announced + expected + [.read(count), .reset]
+                return announced + continueSteps + [.read(count), .reset]
             }
             let isLast = request.headers["upload-complete"] == "?1" || request.headers["upload-incomplete"] == "?0"
             state.stored += request.contentLength
             state.isComplete = state.isComplete || isLast && method != "HEAD"
             let answer = answer(to: method, state)
-            guard case .answer(let count)? = cut else { return announced + expected + [.read(nil), .raw(answer)] }
-            return announced + expected + [.read(nil), .raw(String(decoding: answer.utf8.prefix(count), as: UTF8.self)), .close]
+            guard case .answer(let count)? = cut else { return announced + continueSteps + [.read(nil), .raw(answer)] }
+            return announced + continueSteps + [.read(nil), .raw(String(decoding: answer.utf8.prefix(count), as: UTF8.self)), .close]
         }
     }
 }

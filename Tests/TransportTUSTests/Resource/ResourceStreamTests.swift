@@ -75,7 +75,7 @@ import TransportTUS
         let isEndKnown = Locked(false)
         let stream = try TestStream(upload.file, total: Self.size, ahead: 30) {
             // The end becomes known when fewer than 30 bytes are unconfirmed. The next request sends these bytes, so its response is the
-            // last one.
+            // last response.
             if isEndKnown.withLock({ isEndKnown in
                 defer { isEndKnown = true }
                 return !isEndKnown

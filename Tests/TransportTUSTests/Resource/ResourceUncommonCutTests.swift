@@ -6,13 +6,13 @@ import TransferCore
 import TransportTUS
 
 /// Connections that break at each byte of less common requests and responses of the IETF protocol *Resumable Uploads for HTTP*. The client
-/// neither sends bytes again that the server has, nor creates a second upload.
+/// neither re-sends stored bytes nor creates a second upload.
 @Suite struct ResourceUncommonCutTests {
     private static let size = 100
 
-    /// Runs attempts until one succeeds.
+    /// Runs at most four attempts, until one succeeds.
     ///
-    /// - Returns: The number of attempts.
+    /// - Returns: The number of attempts; 0 if none succeeded.
     private func complete(_ upload: TestUpload, from checkpoint: Checkpoint? = nil, _ context: String) async throws -> Int {
         for attempt in 1...4 {
             do {
@@ -30,7 +30,7 @@ import TransportTUS
         return Checkpoint(data: Data(text.utf8), confirmed: 0)
     }
 
-    /// Checks that the server has the whole file, and that all bytes were sent once.
+    /// Checks that the server has the whole file, and that the client sent each byte exactly once.
     private func check(_ upload: TestUpload, _ server: ResourceServer, _ context: String) {
         #expect(server.state.withLock { $0.isComplete && $0.stored == Self.size }, "\(context)")
         #expect(upload.requests.flatMap(\.body) == TemporaryFile.content(size: Self.size), "\(context)")
@@ -113,10 +113,10 @@ import TransportTUS
                         defer { stored = 50 }
                         return stored == 0
                     }
-                    let expected: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
+                    let continueSteps: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
                     return isFirst
                         ? [.read(50), .raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self)), .close]
-                        : expected + [
+                        : continueSteps + [
                             .read(nil), .raw("HTTP/1.1 200 OK\r\n\(ResourceServer.completeness(true, version))Content-Length: 0\r\n\r\n"),
                         ]
                 }
@@ -158,7 +158,7 @@ import TransportTUS
         }
     }
 
-    /// A truncated response does not show the version.
+    /// The client ignores a truncated response to `OPTIONS`.
     @Test func recoversFromTruncatedResponseToOPTIONS() async throws {
         guard case .raw(let whole)? = ResourceServer.options("10", limits: "max-append-size=40").first else { return }
         for position in 0...whole.utf8.count {
@@ -201,8 +201,8 @@ import TransportTUS
         }
     }
 
-    /// The server reads only the given number of bytes of one request's head. The content of the creation is large enough to wait for 100
-    /// (Continue), so the server can't have the content.
+    /// The server reads only the given number of bytes of one request's head. The content of the creation is so large that the client waits for
+    /// 100 (Continue) before it sends the content, so the server can't have the content.
     @Test(arguments: ["OPTIONS", "POST", "HEAD", "PATCH"], [1, 4, 13, 21, 40, 80]) func recoversFromTruncatedHead(
         method: String, position: Int
     ) async throws {

@@ -86,8 +86,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Up to version 6, final responses may lack the header for completeness, or contain the opposite header: `Upload-Complete` instead of
-    /// `Upload-Incomplete`, or the reverse.
+    /// Final responses may lack the header for completeness. Up to version 6, they may also contain the opposite header: `Upload-Complete`
+    /// instead of `Upload-Incomplete`, or the reverse.
     @Test(
         arguments: [
             ("6", [:]), ("6", ["Upload-Offset": "10"]), ("6", ["Upload-Incomplete": "?0"]), ("5", ["Upload-Incomplete": "?0"]),
@@ -104,7 +104,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The upload resource responds, because it kept only part of the content.
+    /// The upload resource (the URL that receives the content) responds, because the server kept only part of the content.
     @Test(
         arguments: [
             ("8", ["Upload-Complete": "?0", "Upload-Offset": "4", "Location": "/up/1"], false),

@@ -5,11 +5,11 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Stored uploads whose server now speaks another version of the IETF protocol *Resumable Uploads for HTTP*.
+/// Unfinished uploads whose server now supports another version of the IETF protocol *Resumable Uploads for HTTP*.
 @Suite struct ResourceVersionTests {
     private static let size = 10
 
-    /// Returns the steps of a server of one version that has 4 bytes of the upload.
+    /// Returns the steps of a server that supports one version, and has stored 4 bytes of the upload.
     ///
     /// - Parameter namesVersion: Whether rejections name the version.
     private static func steps(_ request: ReceivedRequest, version: String, namesVersion: Bool) -> [ServerStep] {
@@ -34,8 +34,8 @@ import TransportTUS
         upload.requests.map { "\($0.method) \($0.headers["upload-draft-interop-version"] ?? "-")" }
     }
 
-    /// The server's new software kept the uploads. If the server names its version, the client tries this version next. Otherwise, it tries one
-    /// version after the other.
+    /// The server's new software kept the uploads. If the server names its version, the client tries this version next. Otherwise, the
+    /// client tries one version after the other.
     @Test(
         arguments: [
             ("6", "8", true, ["8"]), ("3", "9", true, ["9"]), ("10", "6", true, ["6"]), ("final", "10", true, ["10"]),
@@ -60,7 +60,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The software is replaced between `HEAD` and `PATCH`.
+    /// The server's software is replaced between `HEAD` and `PATCH`.
     @Test(arguments: [true, false]) func resumesIfVersionChangesDuringAttempt(namesVersion: Bool) async throws {
         let upload = try TestUpload.resource(size: Self.size) { request, number in
             Self.steps(request, version: number == 0 ? "6" : "8", namesVersion: namesVersion)
@@ -80,7 +80,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The upload is gone, and the earlier version of the server may have completed it.
+    /// The upload is gone. The server's earlier software may have completed the upload.
     @Test(arguments: [true, false]) func reportsMissingUpload(mayBeComplete: Bool) async throws {
         let upload = try TestUpload.resource(size: Self.size) { request, _ in
             request.headers["upload-draft-interop-version"] == "8" ? [.answer(404)] : [.answer(412)]

@@ -2,7 +2,7 @@ import Locking
 import ScriptedHTTP
 import TransferCore
 
-/// A server with one upload. The server stores all received bytes, and breaks one connection at a chosen byte.
+/// A tus server with one upload. The server stores all received bytes, and breaks one connection at a chosen byte.
 final class BreakingServer: Sendable {
     /// Where the server breaks the connection.
     enum Cut: Sendable {

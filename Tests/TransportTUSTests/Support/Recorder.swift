@@ -20,7 +20,7 @@ final class Recorder: Sendable {
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
     var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
 
-    /// The number of activity reports. An attempt sends them while it works without transferring new bytes.
+    /// The number of activity reports. An attempt sends such reports while it works without transferring new bytes.
     var activity: Int { activityCounts.withLock { $0.activity } }
     /// The number of reports that the attempt is waiting for a response.
     var waiting: Int { activityCounts.withLock { $0.waiting } }

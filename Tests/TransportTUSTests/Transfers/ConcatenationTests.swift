@@ -88,7 +88,7 @@ import TransportTUS
         return upload
     }
 
-    /// The content that the server would concatenate.
+    /// The content that a server would concatenate from the received requests.
     private func content(_ upload: TestUpload) throws -> [UInt8] {
         let final = try #require(upload.requests.last { $0.headers["upload-concat"]?.hasPrefix("final;") == true })
         let segments = try #require(final.headers["upload-concat"]).dropFirst("final;".count).split(separator: " ").map(String.init)
@@ -109,9 +109,9 @@ import TransportTUS
         let final = upload.requests.filter { $0.headers["upload-concat"]?.hasPrefix("final;") == true }
         #expect(final.count == 1)
         #expect(final.first?.headers["upload-length"] == nil)
-        #expect(final.first?.headers["upload-concat"]?.contains("http") == false, "the addresses of the segments are relative")
+        #expect(final.first?.headers["upload-concat"]?.contains("http") == false, "the URLs of the segments are relative")
         #expect(try content(upload) == TemporaryFile.content(size: size))
-        // One POST for each segment and for the final upload, one HEAD, and one DELETE for each segment.
+        // One POST for each segment and one for the final upload, one HEAD, and one DELETE for each segment.
         #expect(upload.methods.count { $0 == "POST" } == lengths.count + 1)
         #expect(upload.methods.count { $0 == "PATCH" } == lengths.count)
         #expect(upload.methods.count { $0 == "HEAD" } == 1)
@@ -233,12 +233,12 @@ import TransportTUS
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         let after = upload.requests.dropFirst(before)
         #expect(after.count { $0.method == "POST" && $0.headers["upload-concat"] == "partial" } == 1)
-        // One PATCH sends the missing segment. The other sends the remaining bytes of the interrupted segment.
+        // One PATCH sends the missing segment. The other PATCH sends the remaining bytes of the interrupted segment.
         #expect(after.count { $0.method == "PATCH" } == 2)
         await upload.end()
     }
 
-    /// The expired segment may vanish at any time. The other segment is complete and needs no request.
+    /// The server may remove the expired segment at any time. The other segment is complete, so its content is not sent again.
     @Test func restartsOnlyExpiredSegment() async throws {
         let server = Server { request in request.method == "PATCH" ? [.read(nil), .reset] : nil }
         var upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
@@ -263,7 +263,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server rejects the concatenation with 404. If all segments still exist, sending them again would not help, so the file fails.
+    /// The server rejects the concatenation with 404. If all segments still exist, a restart would not help, so the file fails.
     @Test(arguments: [true, false]) func restartsOnlyIfSegmentIsGoneAtConcatenation(isGone: Bool) async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil

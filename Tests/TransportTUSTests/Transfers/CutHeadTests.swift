@@ -9,8 +9,8 @@ import TransportTUS
 @Suite struct CutHeadTests {
     private static let size = 100
 
-    /// The numbers of bytes after which the head is truncated: within the first line, at its end, directly after it, and within the
-    /// headers. Every head is longer than the largest number.
+    /// The numbers of bytes after which the head is truncated: within the first line, at the end of this line, directly after this line, and
+    /// within the headers. Every head is longer than the largest number.
     private static let positions = [1, 3, 4, 13, 20, 21, 22, 25, 40, 60, 80]
 
     /// Returns an upload to a server that reads only `count` bytes of one request's head and then closes the connection. `number` is the index of

@@ -9,7 +9,7 @@ import TransportTUS
     private static let size = 100
 
     /// Runs attempts until the file is complete. Each failure must be transient, as after a lost connection. The content of each request
-    /// must match its offset, and no `PATCH` may directly follow another one.
+    /// must match its offset, and no `PATCH` may directly follow another `PATCH`.
     private func complete(_ upload: TestUpload, from start: Checkpoint?, _ context: String) async throws {
         var checkpoint = start
         var attempts = 0
@@ -108,7 +108,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server closes the connection without a response after it has acted on a request. By default, libcurl would send the request again.
+    /// The server closes the connection without a response after it has acted on a request. By default, libcurl would repeat the request.
     @Test(arguments: ["POST", "PATCH"]) func doesNotRepeatUncertainRequests(method: String) async throws {
         let isSecond = Locked(false)
         let upload = try TestUpload(size: 10) { request, _ in

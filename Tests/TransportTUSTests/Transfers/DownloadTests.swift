@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Downloads with `GET`, and with ranges to resume (RFC 9110, sections 13 to 15).
+/// Downloads with `GET`, which resume with range requests (RFC 9110, sections 13 to 15).
 @Suite struct DownloadTests {
     private static let tag = "\"v1\""
 
@@ -89,8 +89,8 @@ import TransportTUS
         await download.end()
     }
 
-    /// The headers don't distinguish versions of the remote file, or the server supports no ranges. So the next response must not be appended to
-    /// the received bytes.
+    /// The headers don't distinguish versions of the remote file, or the server supports no ranges. The client must therefore not append the next
+    /// response to the received bytes.
     @Test(arguments: [
         [:], ["ETag": "W/\"v1\""], ["ETag": "\"v1\"", "Accept-Ranges": "none"],
         // `Last-Modified` has a resolution of one second, so the file may have changed again in the second in which the server responded.
@@ -110,7 +110,7 @@ import TransportTUS
         [.answer(206, ["ETag": "\"v2\"", "Content-Range": "bytes 4-9/10"], body: "efghij")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-10/11"], body: "efghijk")],
         [.answer(416, ["Content-Range": "bytes */3"])],
-        // The server does not support ranges, or sends an invalid one.
+        // The server does not support ranges, or sends an invalid range.
         [.answer(200, ["ETag": "\"v1\""], body: "0123456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5-9/10"], body: "56789")],
         [.answer(206, ["ETag": "\"v1\""], body: "456789")],

@@ -24,12 +24,12 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The client reports activity before the network accepts any byte of the repeated content, because the network may never accept one.
+    /// The client reports activity before the network accepts any byte of the repeated content, because this may never happen.
     @Test func reportsActivityBeforeRepeatedContent() async throws {
-        let (repetitions, hasRepeated) = AsyncStream.makeStream(of: Void.self)
+        let (repetitions, repetition) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(
             size: 600_000, offers: "creation",
-            answers: [[.created], [.answer(413)], [.offset(0)], [.call { hasRepeated.finish() }, .silence]])
+            answers: [[.created], [.answer(413)], [.offset(0)], [.call { repetition.finish() }, .silence]])
         let attempt = Task { try await upload.run() }
         for await _ in repetitions {}
         #expect(upload.recorder.activity > 0)
@@ -45,8 +45,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The transport reports that it waits for the server after the content of a large request, and of the last request of a large upload.
-    /// The queue's longer response timeout then applies.
+    /// When the transport has sent the content of a large request, or of the last request of a large upload, it reports that it waits for
+    /// the server's response. The queue's longer response timeout then applies.
     @Test func reportsWaitAfterLargeRequest() async throws {
         let (size, chunk) = (3_000_000, 1_100_000)
         var upload = try TestUpload(

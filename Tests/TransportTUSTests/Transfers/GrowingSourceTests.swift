@@ -31,8 +31,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The size of each chunk except the last must be a multiple of `chunkMultiple`. The client therefore lets the producer run ahead to
-    /// the next multiple.
+    /// The size of each chunk except the last must be a multiple of `chunkMultiple`. The client therefore allows the producer to run
+    /// ahead to the next multiple.
     @Test func appliesChunkMultipleToStreams() async throws {
         let lifts = Locked<[Int64]>([])
         let handle = Locked<SourceGrowth?>(nil)

@@ -6,7 +6,7 @@ import TransferCore
 import TransportSupport
 import TransportTUS
 
-/// Disks that do not respond. A transfer that waits for one disk does not delay others.
+/// Disks that do not respond. A transfer that waits for one disk does not delay transfers with other disks.
 @Suite(.timeLimit(.minutes(10))) struct HangingDiskTests {
     private let disks = DiskThreads(limit: 1)
     private let gate = DispatchSemaphore(value: 0)

@@ -7,7 +7,7 @@ import TransportTUS
 
 /// Programs that exit during an upload, and restart with only the checkpoint.
 @Suite(.timeLimit(.minutes(5))) struct RestartTests {
-    /// The members of a checkpoint that these tests read.
+    /// The fields of a checkpoint that these tests read.
     private struct Stored: Decodable {
         struct Request: Decodable {
             var taken: Int
@@ -205,7 +205,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The checkpoint of a cancelled request does not include the bytes of earlier requests.
+    /// After a cancelled request, the checkpoint counts only the bytes of this request, not the bytes of earlier requests.
     @Test func checkpointCountsOnlyBytesOfCancelledRequest() async throws {
         let size = 4_000_000
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)

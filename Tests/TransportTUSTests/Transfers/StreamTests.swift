@@ -30,7 +30,7 @@ import TransportTUS
         }
     }
 
-    /// Runs attempts until the stream is complete.
+    /// Runs at most three attempts, until the stream is complete.
     private func complete(_ upload: TestUpload, _ stream: TestStream, _ context: String) async throws -> TransferReceipt {
         var checkpoint: Checkpoint?
         for _ in 0..<3 {
@@ -122,7 +122,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The client waits for the end of the stream before the first request that needs its length, and sends the length once.
+    /// The client waits for the end of the stream before the first request that needs the length, and sends the length once.
     @Test(arguments: [nil, 4] as [Int64?]) func waitsForEndIfServerNeedsLength(chunkSize: Int64?) async throws {
         let server = StreamServer(requiresLengthFirst: true)
         var upload = try upload(server)

@@ -11,7 +11,7 @@ import TransportTUS
     /// Uploads a stream, and returns the size of each `PATCH` request.
     ///
     /// - Parameters:
-    ///   - ahead: The number of bytes that the producer may be ahead.
+    ///   - ahead: The maximum number of bytes that the producer is ahead of the confirmed offset.
     ///   - initial: The number of available bytes when the upload begins.
     ///   - pace: The number of bytes that are produced during a request, or nil for all permitted bytes.
     private func sizes(total: Int, ahead: Int, initial: Int, pace: Int? = nil) async throws -> [Int] {
@@ -59,7 +59,7 @@ import TransportTUS
         #expect(Set(sizes.dropFirst().dropLast(2)) == [ahead / 2], "\(sizes)")
     }
 
-    /// Bytes of a slow producer are sent as they are produced, without waiting for more.
+    /// The client sends the bytes of a slow producer as they are produced, and does not wait for more bytes.
     @Test func doesNotWaitForSlowProducer() async throws {
         let sizes = try await sizes(total: 20 * Self.writeSize, ahead: 8 << 20, initial: Self.writeSize, pace: Self.writeSize)
         #expect(sizes.dropLast().allSatisfy { $0 == Self.writeSize }, "\(sizes)")

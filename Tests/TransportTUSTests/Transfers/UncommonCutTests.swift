@@ -152,7 +152,7 @@ import TransportTUS
         }
     }
 
-    /// The client does not request received content again.
+    /// The client does not request bytes that it has already received.
     @Test func recoversFromTruncatedResponseToGET() async throws {
         let content = "0123456789"
         let head = "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: \(content.utf8.count)\r\n\r\n"

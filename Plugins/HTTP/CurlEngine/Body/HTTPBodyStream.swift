@@ -104,7 +104,7 @@ package final class HTTPBodyStream: Sendable {
 extension HTTPBodyStream {
     /// Binds the stream to a request. A stream serves only one request.
     ///
-    /// - Parameter wake: Called when bytes arrive or the body ends, if ``take()`` found no bytes before. May be called from any thread.
+    /// - Parameter wake: Called on any thread when bytes arrive or the body ends, but only after ``take()`` has returned `later`.
     /// - Returns: False if the stream already belongs to a request; otherwise true.
     func attach(wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
@@ -115,7 +115,8 @@ extension HTTPBodyStream {
         }
     }
 
-    /// Removes and returns all bytes of the stream, and resumes the callers of ``write(_:)``. If there are no bytes, returns the reason.
+    /// Removes and returns all bytes of the stream, and resumes the callers of ``write(_:)``. If there are no bytes, or
+    /// after ``fail(_:)``, returns the reason instead.
     func take() -> Supply {
         let (supply, writers) = state.withLock { state -> (Supply, [CheckedContinuation<Void, any Error>]) in
             if let failure = state.failure { return (.failed(failure), []) }

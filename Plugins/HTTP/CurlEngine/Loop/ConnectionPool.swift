@@ -5,10 +5,10 @@ import TransportSupport
 /// The key of a connection pool: the connection options, including a digest of their secrets, but without the timeout. Requests share
 /// connections only if their keys are equal.
 ///
-/// A pool keeps its key while it is idle, so the key must not contain the secrets themselves.
+/// An idle pool stays in memory with its key, so the key must not contain the secrets themselves.
 ///
 /// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to
-/// an interface, a request for HTTP/2 reuses an HTTP/1.1 connection, and the private key of a client certificate is not compared.
+/// an interface, a request for HTTP/2 reuses an HTTP/1.1 connection, and libcurl does not compare the private keys of client certificates.
 package struct ConnectionKey: Hashable {
     private let texts: [String?]
     /// The digest of the passphrase, of the proxy's password, and of a proxy's URL that may contain a password.
@@ -84,19 +84,19 @@ package struct ConnectionKey: Hashable {
 
 /// The connection pools of one loop.
 struct ConnectionPools {
-    /// The maximum number of unused pools. Beyond this number, the least recently used pool is dropped with its connections.
+    /// The maximum number of idle pools. Beyond this number, the least recently used idle pool is dropped with its connections.
     static let maximumIdle = 8
 
     private var pools: [ConnectionKey: ConnectionPool] = [:]
-    private var uses: UInt64 = 0
+    private var useCount: UInt64 = 0
 
     /// Returns the pool for a key. After use, give the pool back with ``giveBack(_:)``.
     mutating func take(_ key: ConnectionKey) throws(CurlEngineError) -> ConnectionPool {
         let pool: ConnectionPool
         if let existing = pools[key] { pool = existing } else { pool = try ConnectionPool() }
         pools[key] = pool
-        uses += 1
-        pool.lastUse = uses
+        useCount += 1
+        pool.lastUse = useCount
         pool.users += 1
         return pool
     }

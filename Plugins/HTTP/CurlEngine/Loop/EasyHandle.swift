@@ -45,7 +45,7 @@ import CCurl
         set(CURLOPT_BUFFERSIZE, Self.readBufferSize)
     }
 
-    /// Whether the process has run out of file descriptors for a socket since the last reset.
+    /// Whether a socket could not be opened since the last reset, because no file descriptor was free.
     var lacksDescriptors: Bool { unsafe socketFailure.pointee != 0 }
 
     /// Returns libcurl's description of the transfer's result.

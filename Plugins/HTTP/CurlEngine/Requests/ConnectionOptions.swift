@@ -2,14 +2,14 @@ package import TransferCore
 
 /// The options for the connection of a request. Requests share a connection only if all options except ``connectTimeout`` are equal.
 package struct ConnectionOptions: Sendable {
-    /// A file with the certificates (PEM) to trust instead of the system's.
+    /// A file with the certificates (PEM) to trust instead of the system's certificates; nil to trust the system's certificates.
     package var certificateAuthorityFile: String?
 
     /// The client certificate, for servers that authenticate clients by TLS.
     package var clientCertificate: ClientCertificate?
 
-    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key's subject public key info in
-    /// base64 (RFC 7469, section 2.4). In addition, the server's certificate must be valid.
+    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 digest of a key's subject public key
+    /// info, in base64 (RFC 7469, section 2.4). In addition, the server's certificate must be valid.
     package var pinnedPublicKeys: [String] = []
 
     /// The proxy to use.
@@ -57,7 +57,7 @@ package struct ClientCertificate: Sendable {
     /// The file with the certificate (PEM), followed by the certificates of its issuers if the server needs them.
     package var certificateFile: String
 
-    /// The file with the private key (PEM), or nil if it is in ``certificateFile``.
+    /// The file with the private key (PEM); nil if the key is in ``certificateFile``.
     package var keyFile: String?
 
     /// The passphrase of the private key; nil if the key is not encrypted.

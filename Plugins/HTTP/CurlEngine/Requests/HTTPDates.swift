@@ -2,7 +2,7 @@ extension HTTPHeaders {
     /// Returns the time for which the server asks clients to back off (`Retry-After`, RFC 9110, section 10.2.3); nil if the header is missing
     /// or invalid.
     ///
-    /// Compares a date with the server's own `Date`, because the clocks of the machines can differ.
+    /// If the value is a date, compares it with the response's `Date`, because the clocks of the two machines can differ.
     ///
     /// - Parameter now: The current time in seconds since 1970, for responses without a `Date`.
     package func retryAfter(now: Int) -> Duration? {

@@ -71,8 +71,8 @@ package struct HTTPRequest: Sendable {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }
 
-    /// The URL's scheme, host and port, for use in messages. To keep secrets out of messages, this is "a server" if the URL is invalid or may
-    /// contain a user name.
+    /// The URL's scheme, host and port, for use in messages. To keep secrets out of messages, the text is "a server" if the URL is invalid or
+    /// may contain a user name.
     package var originForMessages: String {
         let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
         guard parts.count > 2, parts[1].isEmpty else { return "a server" }

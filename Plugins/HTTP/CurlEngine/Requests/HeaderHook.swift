@@ -63,7 +63,7 @@ public struct RequestInfo: Sendable {
 /// `Content-Digest`, `Repr-Digest` and `Want-Repr-Digest` are also reserved; with plain HTTP, `Content-Range` is. Changing a reserved header
 /// ends the attempt with an error.
 ///
-/// If the server repeats a secret, the transport removes the secret from receipts, errors and logs. The values of `Authorization`,
+/// If a response repeats a secret, the transport removes the secret from receipts, errors and logs. The values of `Authorization`,
 /// `Proxy-Authorization` and `Cookie` are secret. In other headers that the hook adds or changes, each word of at least 8 characters is
 /// secret. Headers that describe the request or its content are exempt, such as `Accept`, `User-Agent`, `X-Request-ID` and
 /// `Idempotency-Key`.
@@ -90,7 +90,7 @@ public enum HeaderReuse: Hashable, Sendable {
     ///
     /// The headers are only in memory, so the hook is also called after a restart of the process. A transport remembers the headers of up to
     /// 1,000 files. If the transport forgets headers, or if the headers of another file at the same endpoint were rejected and renewed, it
-    /// calls the hook again. Requests outside a session, such as the removal of an upload, always call the hook.
+    /// calls the hook again. It always calls the hook for requests outside a session, such as the removal of an upload.
     case untilRejected
 }
 

@@ -42,7 +42,7 @@ package struct EndpointCredentials {
     package var cleartextWarning: String? {
         guard includeServerCredentials, origin.scheme == "http", !origin.isLoopback else { return nil }
         return
-            "The credentials for \(origin) are sent without encryption, and anyone on the path can read them. Write https in the address."
+            "The credentials for \(origin) are sent without encryption, so anyone on the network path can read them. Write https in the address."
     }
 
     /// Reads the client-key passphrase and the proxy password. Each is nil if the endpoint has no such credential.

@@ -60,7 +60,7 @@ extension HTTPResponse {
 }
 
 extension String {
-    /// The text between the tags of HTML or XML, on one line, without the head and scripts of the page.
+    /// The text between the tags of HTML or XML, on one line, without the page's head, scripts and style sheets.
     fileprivate var withoutMarkup: String {
         var words: [Substring] = []
         var hidden: Substring?

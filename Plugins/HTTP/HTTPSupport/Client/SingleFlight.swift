@@ -47,8 +47,8 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
         _ work: @escaping @Sendable () async throws -> Value
     ) {
         let hasJoined = state.withLock { state in
-            // `onCancel` sets this flag before it acquires the lock of `state`. A cancellation that this check misses therefore calls `leave`
-            // after the waiter has been added, and finds it.
+            // `onCancel` sets this flag before `leave` acquires the lock of `state`. If this check misses a cancellation, `leave` therefore runs
+            // after the waiter was added, and finds the waiter.
             guard !isCancelled.withLock({ $0 }) else { return false }
             if state.flights[key] == nil {
                 let number = state.nextNumber()

@@ -15,8 +15,8 @@ extension HTTPDownload {
     }
 
     /// Downloads all missing ranges, over several connections if possible. A server may allow fewer connections: if one connection has a
-    /// transient failure without a requested delay (`Retry-After`), the other connections request the rest of its range. Any other
-    /// failure ends the attempt.
+    /// transient failure without a requested delay (`Retry-After`), the other connections request the rest of the interrupted
+    /// range. Any other failure ends the attempt.
     private func fetchAll(into partFile: PartFile) async throws {
         let outcomes = try await withThrowingTaskGroup(of: [TransferError?].self) { group in
             if let length = partFile.known?.length {
@@ -39,8 +39,8 @@ extension HTTPDownload {
         if let failure, length == nil || partFile.received.prefix != length { throw failure }
     }
 
-    /// Runs the other connections, but only after the first response has described the file and some of its bytes were written. If the other
-    /// connections started earlier, two requests could open the part file.
+    /// Runs the other connections, but only after the first response has described the file and its first bytes were written. If the other
+    /// connections started earlier, two requests could both open the part file.
     private func runOtherConnections(on partFile: PartFile) async throws -> [TransferError?] {
         for await _ in partFile.opened { break }
         guard partFile.writer != nil, let length = partFile.remote?.length else { return [] }

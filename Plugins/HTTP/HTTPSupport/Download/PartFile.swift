@@ -165,13 +165,13 @@ final class PartFile: Sendable {
     }
 
     private func endWriting() {
-        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
             state.writing -= 1
             guard state.writing == 0 else { return nil }
             defer { state.sealWaiter = nil }
             return state.sealWaiter
         }
-        waiting?.resume()
+        waiter?.resume()
     }
 
     /// Checks the destination and opens the part file, or returns the writer if the part file is already open. Blocks.

@@ -61,7 +61,8 @@ final class RangeSink: HTTPResponseSink {
         if response.status == 206, position < end {
             // A server may send less than was requested (RFC 9110, section 15.3.7). Another connection or the next attempt requests the
             // missing bytes.
-            throw TransferError(.transient, .connectionLost, "The server sent only \(position) bytes of \(source.name).")
+            throw TransferError(
+                .transient, .connectionLost, "A response for a range of \(source.name) ended at byte \(position) instead of byte \(end).")
         }
         throw TransferError(
             .protocolViolation, .invalidResponse, "The server declared \(end) bytes of \(source.name), but sent \(position).")

@@ -19,8 +19,8 @@ public struct RequestOptions: Hashable, Sendable {
     /// A file with the certificates (PEM) to trust instead of the system's; nil for the system's.
     public var caFile: String?
 
-    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key in base64, 44 characters long
-    /// (RFC 7469, section 2.4). In addition, the server's certificate must be valid.
+    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 digest of a key, in base64 with 44
+    /// characters (RFC 7469, section 2.4). In addition, the server's certificate must be valid.
     public var pinnedPublicKeys: [String]
 
     /// Whether to accept any certificate of the server. Anyone on the network path can then read and change the data, so use this option only

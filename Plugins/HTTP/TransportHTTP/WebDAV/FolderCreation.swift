@@ -22,7 +22,8 @@ final class FolderCreation: Sendable {
         let url: String
     }
 
-    /// The maximum number of known folders. At the limit, all are dropped. The next use of a folder then sends a request for it again.
+    /// The maximum number of known folders. At the limit, all of them are dropped, and the transport requests each folder again when an upload
+    /// needs it.
     private static let maximumCount = 10_000
 
     private let known = Locked<[Folder: Outcome]>([:])
@@ -43,7 +44,7 @@ final class FolderCreation: Sendable {
     ///   - folders: The folders; see ``folders(of:at:)``.
     ///   - session: The ID of the session.
     /// - Returns: The state of the innermost folder.
-    /// - Throws: A ``TransferError`` if the server is unavailable, full or rejects the credentials; or `CancellationError`.
+    /// - Throws: A ``TransferError`` if the server is unavailable or full, or rejects the credentials; or `CancellationError`.
     func ensure(_ folders: ArraySlice<String>, in session: String, at server: HTTPEndpointClient) async throws -> Outcome {
         guard let url = folders.last else { return .exists }
         let folder = Folder(session: session, url: url)
@@ -57,7 +58,7 @@ final class FolderCreation: Sendable {
         }
     }
 
-    /// Forgets folders, because an upload to them failed: another client may have removed them.
+    /// Forgets the state of folders after a failed upload, because another client may have removed the folders.
     func forget(_ folders: [String], in session: String) {
         known.withLock { known in
             for url in folders { known[Folder(session: session, url: url)] = nil }

@@ -1,6 +1,6 @@
 /// A folder on a WebDAV server. Converts the URLs in its listing to names.
 ///
-/// A name is never used as a URL, so a listing can't refer to other servers or folders.
+/// The transport never uses a name as a URL, so a listing can't refer to other servers or folders.
 struct ListedFolder {
     /// The relation between a URL in a listing and the folder.
     enum Place: Hashable {

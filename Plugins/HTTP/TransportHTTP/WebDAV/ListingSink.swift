@@ -7,7 +7,7 @@ final class ListingSink: HTTPResponseSink {
     /// The number of undelivered entries at which the transfer pauses.
     private static let maximumWaiting = 5_000
     /// The time after which a paused transfer checks the number of undelivered entries again.
-    private static let pause = Duration.milliseconds(5)
+    private static let retryDelay = Duration.milliseconds(5)
 
     private struct Parser {
         var reader = MultistatusReader()
@@ -66,7 +66,7 @@ final class ListingSink: HTTPResponseSink {
     private func entry(_ member: MultistatusReader.Member, _ parser: inout Parser) throws -> RemoteEntry? {
         switch parser.folder?.place(of: member.href) ?? .outside {
         case .itself:
-            // Any other status means that the server lists no members, or not all of them.
+            // A status other than a success means that the server lists no members, or not all of them.
             if let status = member.status, !(200..<300).contains(status) {
                 throw failure("is incomplete: the server reports status \(status) for the folder")
             }
@@ -84,7 +84,7 @@ final class ListingSink: HTTPResponseSink {
 
     /// Returns the allowance for the next bytes of the response, at most `limit` bytes.
     func allowance(upTo limit: Int) -> Allowance {
-        waiting.withLock { $0.count } < Self.maximumWaiting ? Allowance(bytes: limit) : Allowance(bytes: 0, retryAfter: Self.pause)
+        waiting.withLock { $0.count } < Self.maximumWaiting ? Allowance(bytes: limit) : Allowance(bytes: 0, retryAfter: Self.retryDelay)
     }
 
     /// Removes and returns up to `count` entries; nil if there are none.

@@ -6,7 +6,7 @@ import TransferCore
 struct WebDAVListing: Sendable {
     /// The maximum number of entries to pass to `receive` in one call.
     private static let batchSize = 1_000
-    /// The maximum number of bytes of a response, enough for about 10,000,000 entries. Without this limit, a listing could run forever.
+    /// The maximum number of bytes of a response, enough for about 10,000,000 entries. Without this limit, a response could be endless.
     private static let maximumBytes: Int64 = 4 << 30
     /// The body of a request for only the properties that a listing needs (RFC 4918, section 15).
     private static let body = Array(

@@ -43,8 +43,8 @@ struct Authentication {
     ///
     /// - Returns: The accepted method, for the log.
     /// - Throws: `CancellationError`, or a `TransferError` of the class `credentials` that lists all attempts. The class is `transient` if
-    ///   the connection broke or the time limit has passed. If the credential provider throws a `TransferError` of another class, throws
-    ///   this error.
+    ///   the connection broke or the time limit has passed. If the credential provider throws a `TransferError` of a class other than
+    ///   `credentials`, this method throws that error.
     mutating func run() throws -> String {
         if try requestMethods() { return "none" }
         if offered.contains("publickey") {
@@ -227,7 +227,7 @@ struct Authentication {
         return .refused
     }
 
-    /// Returns why libssh2 or servers do not accept keys of a type, as text for a message; nil if they accept such keys.
+    /// Returns the reason why libssh2 or servers reject keys of a type, as text for a message; nil if such keys are accepted.
     private static func obstacle(for type: String) -> String? {
         if type == "ssh-dss" { return "DSA keys are no longer accepted; make an ed25519 key" }
         if type.hasPrefix("sk-") { return "keys that need a security key are not supported" }
@@ -275,16 +275,16 @@ struct Authentication {
 
     /// Returns the error for a connection that ended during authentication.
     private func lost(_ code: CInt) -> TransferError {
-        let words = session.traffic.disconnectReason ?? session.lastError.text
-        if attempts > 0, words.lowercased().contains("authentication failures") {
+        let reason = session.traffic.disconnectReason ?? session.lastError.text
+        if attempts > 0, reason.lowercased().contains("authentication failures") {
             return TransferError(
                 .credentials, .credentialsRejected,
                 "The server \(settings.server) disconnected after \(attempts) attempts for the user \(printable(settings.user.utf8)): "
                     + "\(refusals.joined(separator: ", ")). Configure only credentials that the server accepts, or remove other keys from the agent.",
-                cause: words)
+                cause: reason)
         }
         return TransferError(
             .transient, .connectionLost, "The server \(settings.server) closed the connection during authentication.",
-            cause: "\(words); libssh2 error \(code)")
+            cause: "\(reason); libssh2 error \(code)")
     }
 }

@@ -37,7 +37,7 @@ struct PrivateKeyFile {
         guard text.contains("-----BEGIN "), text.contains("PRIVATE KEY-----"), !content.contains(0) else {
             let hint =
                 text.hasPrefix("ssh-") || text.hasPrefix("ecdsa-")
-                ? "contains a public key; use the file without .pub" : "has no private key"
+                ? "contains a public key; use the file without .pub" : "contains no private key"
             throw TransferError(.credentials, .credentialsUnavailable, "the key file \(path) \(hint)")
         }
         guard !isShared else {

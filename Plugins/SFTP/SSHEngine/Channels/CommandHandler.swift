@@ -18,7 +18,7 @@ final class CommandHandler: SSHChannelHandler {
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) {
-        // Copied before taking the lock, because a pointer can't be passed to the closure.
+        // Copies the bytes before taking the lock, because a pointer can't be passed to the closure.
         let received = unsafe [UInt8](bytes)
         state.withLock { state in
             let kept = min(received.count, outputLimit - state.output.count)

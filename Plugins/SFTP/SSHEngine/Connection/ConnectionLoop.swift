@@ -11,8 +11,8 @@ import TransportSupport
     import Darwin
 #endif
 
-/// The loop that runs an SSH connection on a dedicated thread. It opens the connection, and then executes commands, transfers the channels'
-/// bytes, and waits for the socket.
+/// The loop that runs an SSH connection on a dedicated thread. It opens the connection. Then it handles requests from other threads, transfers
+/// the channels' bytes, and waits for the socket.
 ///
 /// The thread creates the loop, and no other thread uses it. So its properties need no lock.
 final class ConnectionLoop {

@@ -149,8 +149,8 @@ final class ConnectionMailbox: Sendable {
         return unsafe poll(&polled, 1, 0) == 1 && Int32(polled.revents) & events != 0
     }
 
-    /// Sleeps until a descriptor is ready, another thread wakes this one through the mailbox, or the deadline or `atMost` has passed. Used
-    /// while the connection is being established.
+    /// Sleeps until a descriptor is ready, another thread wakes this one through the mailbox, the deadline has passed, or the time `atMost`
+    /// has elapsed. Used while the connection is being established.
     ///
     /// - Throws: The deadline's error after the deadline, or `CancellationError` if the connection must stop.
     func wait(for events: Int32, on descriptor: CInt?, by deadline: Deadline, atMost: Duration? = nil) throws {

@@ -150,7 +150,7 @@ package final class SSHConnection: Sendable {
         mailbox.stop()
     }
 
-    /// Whether the connection has not ended.
+    /// Whether the connection is still open.
     package var isAlive: Bool { ending.outcome == nil }
 
     /// Waits until the connection has ended.

@@ -43,8 +43,8 @@ extension SSHSession {
 
     /// Returns the error for a call that failed after authentication.
     func failure(_ code: CInt) -> TransferError {
-        let words = lastError.text
-        let cause = [traffic.disconnectReason, words.isEmpty ? nil : words, "libssh2 error \(code)"].compactMap { $0 }.joined(
+        let text = lastError.text
+        let cause = [traffic.disconnectReason, text.isEmpty ? nil : text, "libssh2 error \(code)"].compactMap { $0 }.joined(
             separator: "; ")
         return SSHErrorCode.transferError(code, at: server, cause: cause)
     }

@@ -70,8 +70,8 @@ import TransferCore
 
     // MARK: Waiting
 
-    /// Whether a packet is partly sent, or may be, because libssh2 reports no direction. If so, the call that returned EAGAIN must be repeated
-    /// with the same bytes before any other call.
+    /// Whether a packet is partly sent. Also true if libssh2 reports no direction, because a packet may then be partly sent. If true, the
+    /// call that returned EAGAIN must be repeated with the same bytes before any other call.
     var hasPartialPacket: Bool { directions & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0 || directions == 0 }
 
     /// The events to wait for after EAGAIN, and the maximum time to wait; nil for no maximum.

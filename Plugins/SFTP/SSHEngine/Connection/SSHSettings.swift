@@ -62,7 +62,7 @@ package struct SSHAuthentication: Sendable {
         /// The passphrase; nil if the key is not encrypted.
         package var passphrase: CredentialReference?
 
-        /// Creates a key file from its path.
+        /// Creates a reference to the key file at a path. Does not read the file.
         package init(path: FilePath, passphrase: CredentialReference? = nil) {
             self.path = path
             self.passphrase = passphrase
@@ -82,6 +82,6 @@ package struct SSHAuthentication: Sendable {
     /// sshd_config(5)).
     package var maximumAttempts = 5
 
-    /// Creates the default, which uses only the agent.
+    /// Creates the default settings, which use only the agent.
     package init() {}
 }

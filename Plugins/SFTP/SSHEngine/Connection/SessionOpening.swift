@@ -95,8 +95,8 @@ struct SessionOpening {
         return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
     }
 
-    /// The lines that OpenSSH's server sends instead of its identification string before it disconnects. Either too many clients are logging in
-    /// (`MaxStartups`), or the client's address has a penalty (`PerSourcePenalties`, sshd_config(5)).
+    /// The lines that OpenSSH's server sends, instead of its identification string, before it disconnects. The first means that too many
+    /// clients are logging in (`MaxStartups`), and the second that the client's address has a penalty (`PerSourcePenalties`, sshd_config(5)).
     private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
 
     /// The error for a server that sent something other than an SSH identification string.
@@ -116,7 +116,7 @@ struct SessionOpening {
 
     private func handshakeFailure(_ code: CInt, _ deadline: Deadline) -> TransferError {
         let traffic = session.traffic
-        let words = [traffic.disconnectReason, session.lastError.text, "libssh2 error \(code)"].compactMap { $0 }.joined(separator: "; ")
+        let details = [traffic.disconnectReason, session.lastError.text, "libssh2 error \(code)"].compactMap { $0 }.joined(separator: "; ")
         if traffic.hasExceededLimit {
             return TransferError(
                 .unreachable, .notThisProtocol,
@@ -128,10 +128,10 @@ struct SessionOpening {
             return TransferError(
                 .unreachable, .connectionLost,
                 "The server \(settings.server) closed the connection without a message; it may be overloaded.",
-                cause: words)
+                cause: details)
         }
         // If the connection ended within the identification string or later, the server may still be an SSH server.
-        if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return lostConnection(words) }
+        if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return lostConnection(details) }
         guard hasGreeted else { return unexpectedGreetingError }
         switch code {
         case LIBSSH2_ERROR_KEX_FAILURE, LIBSSH2_ERROR_KEY_EXCHANGE_FAILURE, LIBSSH2_ERROR_METHOD_NONE, LIBSSH2_ERROR_METHOD_NOT_SUPPORTED:
@@ -141,11 +141,11 @@ struct SessionOpening {
             return TransferError(
                 .unsupported, .unsupported,
                 "The server \(settings.server) and this machine have no safe algorithm in common: CBC ciphers and MD5 are never used, "
-                    + "and SHA-1 is used only if the account allows it (allowSHA1)\(hint)", cause: words)
+                    + "and SHA-1 is used only if the account allows it (allowSHA1)\(hint)", cause: details)
         case LIBSSH2_ERROR_HOSTKEY_INIT, LIBSSH2_ERROR_HOSTKEY_SIGN:
             return TransferError(
-                .trust, .serverNotTrusted, "The server \(settings.server) could not prove possession of its host key.", cause: words)
-        default: return lostConnection(words)
+                .trust, .serverNotTrusted, "The server \(settings.server) could not prove possession of its host key.", cause: details)
+        default: return lostConnection(details)
         }
     }
 

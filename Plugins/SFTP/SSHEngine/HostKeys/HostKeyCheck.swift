@@ -48,7 +48,7 @@ struct HostKeyCheck {
 
     private static let maximumPlainFaultsLogged = 10
 
-    /// A sentence with the first invalid lines, for the error about an unknown or changed key; empty if all lines are valid.
+    /// A sentence that lists the first invalid lines, for the error about an unknown or changed key; empty if all lines are valid.
     private var faultyLines: String {
         guard !known.faults.isEmpty else { return "" }
         // A line with a marker may be a misspelled revocation of the key.
@@ -117,7 +117,7 @@ struct HostKeyCheck {
         }
         return error(
             "The server \(settings.server) presents the \(key.shown), but is known by \(shown). Its key changed, or another server "
-                + "is impersonating it. If the change is genuine, remove that line.\(faultyLines)")
+                + "is impersonating it. If the change is genuine, remove every outdated line.\(faultyLines)")
     }
 
     private func unknown(_ key: HostKey) -> TransferError {

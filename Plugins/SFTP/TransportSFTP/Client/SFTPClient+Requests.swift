@@ -58,7 +58,7 @@ extension SFTPClient {
         }
     }
 
-    /// Removes a file, unless it does not exist.
+    /// Removes a file. Succeeds if the file does not exist.
     func removeIfPresent(_ path: [UInt8]) async throws {
         do {
             try await perform(.remove(path))

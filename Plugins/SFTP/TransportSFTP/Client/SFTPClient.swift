@@ -79,7 +79,7 @@ package final class SFTPClient: Sendable {
     /// Processes bytes from the server. Called by the mover on its thread, in order.
     package func receive(_ bytes: UnsafeRawBufferPointer) {
         do throws(ProtocolFault) {
-            // Copied before taking the lock, because a pointer can't be passed to the closure.
+            // Copies the bytes before taking the lock, because a pointer can't be passed to the closure.
             let arrived = unsafe [UInt8](bytes)
             state.withLock { state in
                 state.assembler.append(arrived)
@@ -253,7 +253,7 @@ package final class SFTPClient: Sendable {
     ///   - onHandover: Called on the mover's thread when the mover fetches the request's packet to send it.
     ///   - completion: Called once: on the mover's thread with the response, or with the error that ended the session; immediately if
     ///     the session has already ended. Not called after ``forget(_:)``.
-    /// - Returns: The number of the request, for ``forget(_:)``.
+    /// - Returns: The ID of the request, for ``forget(_:)``.
     @discardableResult
     func submit(_ request: Request, onHandover: (@Sendable () -> Void)? = nil, completion: @escaping Completion) -> UInt32 {
         let completion = logging(request, completion)

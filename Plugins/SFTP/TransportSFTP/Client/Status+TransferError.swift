@@ -35,10 +35,11 @@ extension Status {
         case .failure where meansFull: return error(.remoteFull, .remoteFull, "\(server) has no space left for \(name).")
         case .noConnection, .connectionLost:
             return error(.transient, .connectionLost, "\(server) lost its connection to the storage that holds \(name).")
-        case .noMedia: return error(.transient, .serverError, "\(server) has no medium in the drive that holds \(name).")
+        case .noMedia: return error(.transient, .serverError, "\(server) has no medium in the drive for \(name).")
         case .lockConflict: return error(.transient, .serverError, "\(name) is locked at \(server).")
         case .fileExists: return .remoteFileExists(name, at: server)
-        case .unsupported: return error(.unsupported, .unsupported, "\(server) does not support an operation that \(name) needs.")
+        case .unsupported:
+            return error(.unsupported, .unsupported, "\(server) does not support an operation that the transfer of \(name) requires.")
         case .notAFolder, .invalidName, .linkLoop: return error(.permanent, .rejected, "\(server) can't access a file named \(name).")
         case .invalidHandle, .endOfFile:
             return error(.protocolViolation, .invalidResponse, "\(server) lost the open file \(name).")

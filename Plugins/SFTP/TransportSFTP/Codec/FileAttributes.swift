@@ -57,7 +57,7 @@ package struct FileAttributes: Hashable, Sendable {
     /// The largest plausible size of a file in bytes, 64 PiB. The limit prevents overflows in sums of sizes.
     package static let largestSize: UInt64 = 1 << 56
 
-    /// Returns the size that a server reports, after checking it.
+    /// Returns the size that a server reports, if the size is plausible.
     ///
     /// - Parameters:
     ///   - name: The name of the file as shown in messages.

@@ -87,7 +87,7 @@ package enum Request: Hashable, Sendable {
 
     /// Returns the packet for the request, including its length field.
     ///
-    /// - Parameter id: The number that the server repeats in its response.
+    /// - Parameter id: The request ID, which the server repeats in its response.
     package func encoded(id: UInt32) -> [UInt8] {
         var writer = PacketWriter(type, capacity: capacity)
         writer.append(id)

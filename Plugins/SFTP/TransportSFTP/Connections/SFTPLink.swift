@@ -42,7 +42,7 @@ struct PooledConnection: Sendable {
 
 /// Lends additional connections for the transfer of one large file, preferably connections that no other file uses.
 struct ConnectionLender: Sendable {
-    /// Starts to open `count` connections, because this many tasks will call ``lend``.
+    /// Starts to open connections until `count` of them are unused or being opened, because this many tasks will call ``lend``.
     let prepare: @Sendable (_ count: Int) async -> Void
     /// Runs a closure with a connection.
     let lend: @Sendable (_ body: @Sendable (PooledConnection, SFTPFeatures) async throws -> Void) async throws -> Void

@@ -5,7 +5,7 @@ import TransportSupport
 /// The connections to all endpoints. The files of an endpoint share its connections.
 ///
 /// The pool opens more connections when the existing ones are busy. It opens the first connection alone, because an error such as rejected
-/// credentials would affect the others as well. It opens additional connections a few at a time, because a server may limit concurrent
+/// credentials would affect all connections. It opens additional connections a few at a time, because a server may limit concurrent
 /// logins (`MaxStartups`, sshd_config(5)).
 actor SSHConnectionPool {
     /// An open connection that the pool assigns files to.

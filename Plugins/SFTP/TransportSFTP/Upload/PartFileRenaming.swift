@@ -46,7 +46,7 @@ struct PartFileRenaming: Sendable {
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, paths.final)
     }
 
-    /// Returns by how many seconds the source is newer than the file on the server; nil if the server does not report the time.
+    /// Returns the number of seconds by which the source is newer than the file on the server; nil if the server does not report the time.
     private func secondsNewer(than found: FileAttributes) -> Int64? {
         found.modificationTime.map { source.identity.modificationSeconds - Int64($0) }
     }

@@ -237,7 +237,7 @@ final class PartFileWriter: Sendable {
     }
 
     /// Returns whether the server may have started a sync, although no response arrived. Servers process the requests for one handle in
-    /// order, so the sync has not started if the connection broke before the responses to all earlier writes.
+    /// order, so the sync has not started if the connection broke before the server had responded to all earlier writes.
     private func mayHaveStarted(_ sync: PendingSync) -> Bool {
         client.isOpen || sync.response.isSent && state.withLock { $0.answered } >= sync.writesBefore
     }

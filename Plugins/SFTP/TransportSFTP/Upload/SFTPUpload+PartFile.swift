@@ -79,7 +79,7 @@ extension SFTPUpload {
         do {
             return try await opening.handle()
         } catch let failure as StatusFailure where isReadBack && failure.status.code == .permissionDenied {
-            // The server forbids only reading if it now creates the file for writing.
+            // If the server now creates the file for writing, it forbids only reading.
             client.close(try await client.open(.open(partPath, [.write, .create, .exclusive], creation)))
             try await client.perform(.remove(partPath))
             throw ContentComparison.impossible(paths.name, at: client.serverName, failure)
@@ -89,7 +89,7 @@ extension SFTPUpload {
     /// Opens the part file of an earlier attempt, and checks its content.
     ///
     /// The transport treats bytes that the server acknowledged before the connection broke as confirmed on three conditions: the part file
-    /// is large enough, its last bytes equal the same bytes of the source, and the server can sync it. Otherwise, the server may have lost
+    /// is large enough, its last bytes equal the corresponding bytes of the source, and the server can sync it. Otherwise, the server may have lost
     /// the bytes in a power failure.
     private func resumePartFile(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPartFile {
         let handle: Handle
@@ -115,7 +115,7 @@ extension SFTPUpload {
                 }
                 try await reporter.save(partFile.checkpoint.encoded(confirmed: partFile.confirmed))
             }
-            // Removes the bytes after this size, because no checkpoint covers them.
+            // Removes any bytes beyond this size, because no checkpoint covers them.
             let needed = partFile.checkpoint.neededSize(partFile.confirmed)
             if size > UInt64(needed) { try await client.perform(.fsetstat(handle, .size(needed))) }
             partFile.warnings += try await checkUnsynced(partFile.checkpoint, partFile.confirmed)
@@ -160,8 +160,8 @@ extension SFTPUpload {
         }
     }
 
-    /// If the server can't sync, compares the newest bytes that a checkpoint confirms with the source. After a power failure, some of these bytes may
-    /// be lost although the size is the same. Skips streams, because their first bytes are no longer available. Compares nothing if
+    /// If the server can't sync, compares the newest confirmed bytes of the part file with the source. After a power failure, some of these
+    /// bytes may be lost although the size is the same. Skips streams, because their first bytes are no longer available. Compares nothing if
     /// ``SFTPOptions/sync`` is off.
     ///
     /// - Returns: The warnings for the receipt.
@@ -209,7 +209,7 @@ extension SFTPUpload {
         if earlierProgress == nil || earlierProgress?.confirmed == 0 { await removePartFile() }
         throw TransferError(
             .remoteFull, .remoteFull,
-            "\(client.serverName) has \(space.available) bytes free for \(paths.name), which needs \(bytes) more.")
+            "\(client.serverName) has \(space.available) bytes free, but \(bytes) bytes of \(paths.name) remain to be sent.")
     }
 
     /// Checks for a full disk after an unexplained failure, because OpenSSH has no status for a full disk.

@@ -106,7 +106,7 @@ package actor RemoteChecksums {
         startCommands()
     }
 
-    /// Returns the time limit of a command for files of this total size in bytes: 60 s, and 1 s per MiB, which is enough for a slow server.
+    /// Returns the time limit of a command for files of this total size in bytes: 60 s plus 1 s per MiB, which is enough for a slow server.
     static func timeLimit(for bytes: Int64) -> Duration { .seconds(60 + (bytes >> 20)) }
 
     private nonisolated func run(

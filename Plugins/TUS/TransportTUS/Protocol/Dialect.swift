@@ -21,7 +21,7 @@ package struct Dialect: Sendable {
     /// The header with the length of the whole upload, in bytes.
     package var lengthHeader: String
 
-    /// The header with the file's name and other metadata, in a creation.
+    /// The header with the file's name and other metadata, in a creation request.
     package var metadataHeader: String?
     /// The header that defers the length of a new upload, with the value `1` (extension *creation-defer-length*).
     package var deferredLengthHeader: String?
@@ -55,8 +55,8 @@ package struct Dialect: Sendable {
         versionsHeader: "Tus-Version", extensionsHeader: "Tus-Extension", maximumSizeHeader: "Tus-Max-Size",
         checksumAlgorithmsHeader: "Tus-Checksum-Algorithm")
 
-    /// Returns whether a response is from a server with this version of tus or with any version of the IETF protocol, and not, for
-    /// example, a login page.
+    /// Returns whether a response is from a server of this protocol and not, for example, a login page. For tus, the version must match; for
+    /// the IETF protocol, any version is sufficient.
     func isDeclared(in headers: HTTPHeaders) -> Bool {
         ietf == nil ? headers[versionHeader] == version : IETFTerms.areDeclared(in: headers)
     }

@@ -58,8 +58,8 @@ struct TUSFeatures: Hashable, Sendable {
 
     /// Replaces the extensions that the server lists.
     ///
-    /// If the new extensions contain `checksum` or `checksum-trailer`, and the server lists no algorithms, assumes SHA-1, which each such
-    /// server supports (tus 1.0.0, "Checksum").
+    /// If the new extensions contain `checksum` or `checksum-trailer`, and the server lists no algorithms, assumes SHA-1, which each
+    /// server with these extensions must support (tus 1.0.0, "Checksum").
     mutating func replaceExtensions(_ replacement: [TUSExtension]) {
         extensions = replacement.map(\.rawValue)
         if checksumAlgorithms.isEmpty, offers(.checksum) || offers(.checksumTrailer) {

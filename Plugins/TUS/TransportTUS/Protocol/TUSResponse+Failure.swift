@@ -130,8 +130,8 @@ extension TUSResponse {
         if endpointResponse.withheldCredentials {
             return error(
                 .credentials, .credentialsRejected,
-                "redirects to another origin that requires credentials; redirected requests carry none. Use that address as the endpoint. If only "
-                    + "the uploads are kept there, list it in the setting origins")
+                "redirects to another origin, which requires credentials, but redirected requests carry none. Use the redirect's target as the "
+                    + "address. If only the uploads are kept at that origin, list the origin in the setting origins")
         }
         return error(
             .credentials, .credentialsRejected,

@@ -28,14 +28,14 @@ extension TUSServer {
     /// Finds the newest version of the IETF protocol that both sides support, with `OPTIONS`. The cache keeps the result for a day.
     ///
     /// - Parameter cached: Whether to use the cache.
-    /// - Returns: The version; nil if no response shows a supported version, and this method throws no error.
+    /// - Returns: The version; nil if no response shows a supported version.
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the server rejects all versions that this module
     ///   supports, but its response has a header of the protocol.
     func negotiatedDialect(cached: Bool = true) async throws -> KnownDialect? {
         if cached, let known = profiles.dialect(of: address) { return known }
         var trial = self
         trial.dialect = Dialect.ietfVersions[0]
-        // The version that the server named when it rejected another one. A second request returns the limits.
+        // The version that the server named when it rejected another one. A request in this version then returns the limits.
         var named: KnownDialect?
         while true {
             let tusResponse = try await convertingErrors(.options) { [trial] in try await trial.send(.options, to: address) }
@@ -67,7 +67,7 @@ extension TUSServer {
     }
 
     /// Sends a request without content to an existing upload. If the server no longer accepts the upload's version (IETF), tries the version that
-    /// the server names, and then all others.
+    /// the server names, and then all other supported versions.
     ///
     /// - Parameter send: Sends the request in the version of the given server.
     /// - Returns: The response in the version that the server accepts. If the server rejects all versions, the response in the upload's
@@ -94,7 +94,8 @@ extension TUSServer {
         throw changeToTUS(first) ?? rejectedVersions(first)
     }
 
-    /// Returns the version that a response to `OPTIONS` shows; nil if it shows none, or rejects the requested version without naming another one.
+    /// Returns the version that a response to `OPTIONS` shows; nil if the response shows none, or rejects the requested version without naming
+    /// another one.
     private func dialect(in tusResponse: TUSResponse) -> KnownDialect? {
         let (limits, latency) = (tusResponse.limits ?? UploadLimits(), tusResponse.endpointResponse.latency)
         let named = Dialect.draft(namedIn: tusResponse.response.headers)

@@ -7,8 +7,8 @@ extension TransferError.Code {
     static let protocolChanged = Self(rawValue: "protocolChanged")
 }
 
-/// Tus servers that were replaced by a server of the IETF protocol at the same address, and vice versa. An upload can't resume with the
-/// other protocol.
+/// The replacement of a tus server by a server of the IETF protocol at the same address, or vice versa. An upload can't resume with the other
+/// protocol.
 extension TUSServer {
     /// Returns the error for a request about an upload of the IETF protocol that a tus server rejected; nil for any other response.
     func changeToTUS(_ tusResponse: TUSResponse) -> TransferError? {

@@ -174,9 +174,9 @@ extension TUSServer {
             }
         }
         guard tusResponse.isSuccess, let offset = tusResponse.offset else { throw try await refused(tusResponse) }
-        if let theirs = tusResponse.length, let length, theirs != length {
+        if let reportedLength = tusResponse.length, let length, reportedLength != length {
             throw TransferError(
-                .resumeLost, .uploadGone, "The server \(origin) has an upload of \(theirs) bytes instead of \(length).")
+                .resumeLost, .uploadGone, "The server \(origin) has an upload of \(reportedLength) bytes instead of \(length).")
         }
         if let length, offset > length {
             throw TransferError(
@@ -223,12 +223,12 @@ extension TUSServer {
     /// - Returns: Whether the upload was abandoned. If it was not, and this method requested the server's offset, also the offset.
     func abandonIfUncounted(_ upload: RemoteUpload, length: Int64?) async throws -> (isAbandoned: Bool, remoteOffset: RemoteOffset?) {
         guard let url = upload.url else { return (false, nil) }
-        let seen = profiles.requestBeforeOutage(of: url)
-        guard let request = seen ?? upload.possiblyUncounted, request.offset == 0 else { return (false, nil) }
+        let observed = profiles.requestBeforeOutage(of: url)
+        guard let request = observed ?? upload.possiblyUncounted, request.offset == 0 else { return (false, nil) }
         let remoteOffset = try await offset(of: url, length: length)
         guard remoteOffset.offset == 0 else { return (false, remoteOffset) }
         // If this process did not observe an outage, a proxy may have buffered the request, so later requests must be smaller.
-        if seen == nil, upload.uncountedRequest == nil {
+        if observed == nil, upload.uncountedRequest == nil {
             let plan = ChunkPlan(configuredSize: nil, multiple: options.chunkMultiple, profiles: profiles, address: address)
             plan.learn(from: request, at: 0)
         }
@@ -257,9 +257,10 @@ extension TUSServer {
     func finalOffset(of url: String, length: Int64) async throws -> Int64? {
         let tusResponse = try await convertingErrors(.head, at: url) { try await send(.head, to: url) }
         guard tusResponse.isSuccess else { throw try await refused(tusResponse) }
-        if let theirs = tusResponse.length, theirs != length {
+        if let reportedLength = tusResponse.length, reportedLength != length {
             throw TransferError(
-                .resumeLost, .uploadGone, "The server \(origin) made a file of \(theirs) bytes from segments of \(length) bytes.")
+                .resumeLost, .uploadGone,
+                "The server \(origin) made a file of \(reportedLength) bytes from segments of \(length) bytes in total.")
         }
         return tusResponse.offset
     }

@@ -52,8 +52,8 @@ struct TUSServer {
 
     /// Sends one request and returns the final response, regardless of its status; see ``EndpointClient/send(_:)``.
     ///
-    /// After a 401 or 403, this function never repeats a `PATCH`, and after a 400, it repeats only requests without content. Before the
-    /// caller sends content again, it must request the server's offset.
+    /// After a 401 or 403, this function never repeats a `PATCH`, and after a 400, it repeats only requests without content. The
+    /// caller must request the server's offset before the caller sends content again.
     ///
     /// - Parameters:
     ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server has rejected it before.

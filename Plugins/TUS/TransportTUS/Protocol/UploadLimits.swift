@@ -18,7 +18,7 @@ package struct UploadLimits: Hashable, Sendable {
     /// Parses the value of the header; nil if it is not a dictionary, or if a known limit is not a number of bytes or seconds. Unknown keys are
     /// ignored.
     ///
-    /// - Parameter ageKey: The key of the lifetime, whose name differs between versions.
+    /// - Parameter ageKey: The key of the lifetime, which differs between versions.
     package init?(_ text: String, ageKey: String) {
         guard let values = StructuredFields.dictionary(text) else { return nil }
         let known: [(String, WritableKeyPath<UploadLimits, Int64?>)] = [

@@ -20,7 +20,8 @@ struct UploadProblem: Decodable, Hashable, Sendable {
         case expectedOffset = "expected-offset"
     }
 
-    /// Parses the document in a response; nil if the body is not a document of this protocol. The body contains at most the first 64 KiB.
+    /// Parses the document in a response; nil if the body is not a document of this protocol. The engine keeps only the first
+    /// 64 KiB of a body.
     init?(_ response: HTTPResponse) {
         let mediaType = response.headers["Content-Type"]?.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
         guard mediaType == "application/problem+json", let problem = try? JSONDecoder().decode(Self.self, from: Data(response.body)) else {

@@ -112,7 +112,7 @@ struct Concatenation {
             try await record.save { $0[slot] = RemoteUpload() }
         } catch let error as TransferError where error.failureClass == .resumeLost && isReplaceable {
             try await record.save { $0[slot] = RemoteUpload() }
-            if let busy = await server.removeIfAllowed([url]) { throw busy }
+            if let backOffError = await server.removeIfAllowed([url]) { throw backOffError }
         }
         try await begin(slot, range)
     }
@@ -179,7 +179,7 @@ struct Concatenation {
         try await server.finalOffset(of: url, length: size) == size
     }
 
-    /// Removes the segments, which would use space on the server until they expire.
+    /// Removes the segments, which would otherwise use space on the server until they expire.
     private func removeSegments() async throws -> RemainingSegments {
         var remaining = RemainingSegments(urls: await record.checkpoint.segments?.compactMap(\.url) ?? [])
         try await withThrowingTaskGroup(of: (url: String, failure: TransferError?).self) { group in

@@ -14,7 +14,7 @@ struct ResourceProgress: Sendable {
     var digest: Checksum?
     /// The response to the request that completed the upload.
     var finalResponse: TUSResponse?
-    /// Whether an earlier request may already have completed the upload when the current request, which should complete it, began.
+    /// The value of ``RemoteUpload/mayBeComplete`` before the current request: whether an earlier request may have completed the upload.
     var mayHaveBeenComplete: Bool?
 }
 
@@ -100,7 +100,7 @@ extension PatchLoop {
         return server.outcomeUnknown(cause: error.cause)
     }
 
-    /// Handles a `PATCH` response whose meaning in the IETF protocol differs from tus.
+    /// Handles a `PATCH` response, if it means something else in the IETF protocol than in tus.
     ///
     /// - Parameters:
     ///   - offset: The offset at which the request started.
@@ -143,7 +143,7 @@ extension PatchLoop {
         return current
     }
 
-    /// Handles a `PATCH` rejection whose meaning in the IETF protocol differs from tus.
+    /// Handles a rejected `PATCH`, if the rejection means something else in the IETF protocol than in tus.
     private mutating func handleRejection(
         _ tusResponse: TUSResponse, at offset: Int64, count: Int64, _ completes: Bool
     ) async throws -> Int64? {

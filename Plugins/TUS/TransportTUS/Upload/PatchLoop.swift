@@ -79,12 +79,12 @@ struct PatchLoop {
     /// - Throws: The error of the app's producer, an error for a stream that is too large, or `CancellationError`.
     private mutating func end(after offset: Int64) async throws -> Int64? {
         guard let growth else { return length.flatMap { isFinished(at: offset, of: $0) ? nil : $0 } }
-        let least = max(chunks.multiple, chunks.limits.minimumAppendSize ?? 0)
-        try await growth.waitUntilReadable(upTo: offset + least)
+        let minimum = max(chunks.multiple, chunks.limits.minimumAppendSize ?? 0)
+        try await growth.waitUntilReadable(upTo: offset + minimum)
         switch growth.extent {
         case .growing(let end):
             try server.checkSize(end, atMost: maximumSize)
-            let count = max(window.byteCount(from: offset, to: end), min(end - offset, least))
+            let count = max(window.byteCount(from: offset, to: end), min(end - offset, minimum))
             return offset + max(chunks.multiple, count - count % chunks.multiple)
         case .complete(let size):
             try server.checkSize(size, atMost: maximumSize)
@@ -243,7 +243,7 @@ struct PatchLoop {
 
     /// Sends one `PATCH`.
     ///
-    /// - Parameter length: The length of the upload, if it is sent now (extension *creation-defer-length*).
+    /// - Parameter length: The length of the upload, if the request declares it (extension *creation-defer-length*); otherwise nil.
     private mutating func patch(
         from offset: Int64, count: Int64, _ checksum: RequestChecksum, declaring length: Int64?, _ watch: RequestWatch
     ) async throws -> TUSResponse {

@@ -54,8 +54,8 @@ struct ResourceCreation {
     /// Sends the request.
     ///
     /// - Parameter withContent: Whether the request contains the whole content.
-    /// - Throws: A ``TransferError``. Its code is ``TransferError/Code/outcomeUnknown`` if the server may have processed the file without an upload
-    ///   whose state could be requested.
+    /// - Throws: A ``TransferError``. Its code is ``TransferError/Code/outcomeUnknown`` if the server may have processed the file, and has announced
+    ///   no upload whose state can be requested.
     func send(withContent: Bool) async throws -> Result {
         guard let terms = server.dialect.ietf else { throw CancellationError() }
         var headers = headers
@@ -106,7 +106,7 @@ struct ResourceCreation {
         } catch let error as CancellationError {
             gate.end()
             try? await opening
-            // The server can't have the whole content, so the next attempt may create another upload.
+            // If the gate withheld bytes, the server can't have the whole content, so the next attempt may create another upload.
             if !gate.mayHaveSentAll { await Task { [record] in try? await record.save { $0.whole.mayBeComplete = nil } }.value }
             throw error
         }
@@ -219,7 +219,6 @@ struct ResourceCreation {
         return tusResponse.offset.map { $0 >= count } ?? true
     }
 
-    /// Handles a rejection.
     private func handleRejection(_ tusResponse: TUSResponse, withContent: Bool) async throws -> Result {
         if withContent, tusResponse.isComplete == true {
             try await record.save { $0 = TUSCheckpoint() }

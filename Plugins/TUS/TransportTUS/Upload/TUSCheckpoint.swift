@@ -111,7 +111,7 @@ struct TUSCheckpoint: Codable, Sendable {
 
     /// Creates the checkpoint for a first attempt.
     ///
-    /// - Parameter url: The URL of an upload that the app created; nil to create one.
+    /// - Parameter url: The URL of an upload that the app created; nil if the attempt creates the upload.
     init(given url: String?) {
         whole = RemoteUpload(url: url, isGiven: url == nil ? nil : true)
     }

@@ -102,10 +102,11 @@ struct TUSUpload {
                     + "none of them. Some servers keep such bytes and append later bytes to them. Compare the file on the server.")
             return
         }
-        let busy = await server.removeIfAllowed(record.checkpoint.ownURLs)
+        let backOffError = await server.removeIfAllowed(record.checkpoint.ownURLs)
         throw TransferError(
             .resumeLost, .checksumMismatch,
-            "The server \(server.origin) has a file of \(stored.bytes) bytes instead of \(receipt.bytes).", retryAfter: busy?.retryAfter)
+            "The server \(server.origin) has a file of \(stored.bytes) bytes instead of \(receipt.bytes).",
+            retryAfter: backOffError?.retryAfter)
     }
 
     /// Sends a file with tus, and sets the checksum, the warnings and the remaining segments in the receipt.
@@ -140,9 +141,9 @@ struct TUSUpload {
             let concatenation = Concatenation(
                 server: server, features: features, record: record, metadata: metadata, size: size,
                 patchLoop: { slot, range, url in patchLoop(slot, range, to: url, check) })
-            let left = try await concatenation.run()
-            receipt.leftovers = try left.leftovers
-            receipt.warnings = left.warning(server.origin).map { [$0] } ?? []
+            let remaining = try await concatenation.run()
+            receipt.leftovers = try remaining.leftovers
+            receipt.warnings = remaining.warning(server.origin).map { [$0] } ?? []
         } else if let url = known.whole.url {
             if options.uploadURL != nil, known.confirmed == 0 { try await readBack?.probe(given: url) }
             var patchLoop = patchLoop(.whole, 0..<size, to: url, check)

@@ -61,8 +61,8 @@ actor TUSUploadRecord {
     func save(_ change: (inout TUSCheckpoint) -> Void = { _ in }) async throws {
         change(&checkpoint)
         lastChange += 1
-        let mine = lastChange
-        while lastSaved < mine {
+        let ownChange = lastChange
+        while lastSaved < ownChange {
             if isSaving {
                 await withCheckedContinuation { waiters.append($0) }
             } else {

@@ -60,7 +60,7 @@ struct ReadBack {
         let url = try await server.created(
             try await server.requestCreation(metadata, headers: [server.dialect.lengthHeader: "0"]))
         let status = try await status(of: url)
-        if let busy = await server.removeIfAllowed([url]) { throw busy }
+        if let backOffError = await server.removeIfAllowed([url]) { throw backOffError }
         return status
     }
 
@@ -106,8 +106,8 @@ struct ReadBack {
     /// the change instead, because the difference then proves nothing.
     private func mismatch() async throws -> TransferError {
         try await file.verifyUnchanged()
-        let busy = await server.removeIfAllowed(record.checkpoint.ownURLs)
+        let backOffError = await server.removeIfAllowed(record.checkpoint.ownURLs)
         return TransferError(
-            .resumeLost, .checksumMismatch, "The upload at \(server.origin) differs from its source.", retryAfter: busy?.retryAfter)
+            .resumeLost, .checksumMismatch, "The upload at \(server.origin) differs from its source.", retryAfter: backOffError?.retryAfter)
     }
 }

@@ -10,11 +10,11 @@ import Testing
         let address = "folder://localhost\(drive.path)/"
 
         #expect(try await program.run("account", "add", "archive", address).status == 0)
-        let checked = try await program.run("account", "check", "archive")
-        #expect(checked.status == 0 && checked.text.contains("responded in"), "\(checked.text)")
+        let check = try await program.run("account", "check", "archive")
+        #expect(check.status == 0 && check.text.contains("responded in"), "\(check.text)")
         #expect(try await program.run("add", "archive", "reel.mov").status == 0)
-        let ran = try await program.run("run")
-        #expect(ran.status == 0, "\(ran.text)")
+        let run = try await program.run("run")
+        #expect(run.status == 0, "\(run.text)")
         #expect(try Data(contentsOf: drive.appending(path: "reel.mov")) == Data("first cut".utf8))
 
         try FileManager.default.removeItem(at: program.base.appending(path: "reel.mov"))
@@ -22,8 +22,8 @@ import Testing
         #expect(try await program.run("run").status == 0)
         #expect(try Data(contentsOf: program.base.appending(path: "reel.mov")) == Data("first cut".utf8))
 
-        let diagnosed = try await program.run("doctor")
-        #expect(diagnosed.status == 0 && diagnosed.text.contains("folder://"), "\(diagnosed.text)")
+        let doctor = try await program.run("doctor")
+        #expect(doctor.status == 0 && doctor.text.contains("folder://"), "\(doctor.text)")
     }
 
     @Test func commandsRejectUnsupportedSettingsAndSessions() async throws {
@@ -31,19 +31,19 @@ import Testing
         let address = "folder://localhost\(try program.folder("drive").path)/"
         for name in ["one", "two"] { try Data(name.utf8).write(to: try program.folder(name).appending(path: "reel.mov")) }
 
-        let misspelt = try await program.run("account", "add", "archive", address, "--setting", "speed=9")
-        #expect(misspelt.status == 2 && misspelt.text.contains("no setting \"speed\""), "\(misspelt.text)")
-        let token = try await program.run("account", "add", "archive", address, "--token-env", "TOKEN")
-        #expect(token.status == 2 && token.text.contains("--token-env"), "\(token.text)")
+        let misspeltSetting = try await program.run("account", "add", "archive", address, "--setting", "speed=9")
+        #expect(misspeltSetting.status == 2 && misspeltSetting.text.contains("no setting \"speed\""), "\(misspeltSetting.text)")
+        let tokenOption = try await program.run("account", "add", "archive", address, "--token-env", "TOKEN")
+        #expect(tokenOption.status == 2 && tokenOption.text.contains("--token-env"), "\(tokenOption.text)")
         #expect(try await program.run("account", "add", "archive", address).status == 0)
-        let compared = try await program.run("add", "archive", "one/reel.mov", "--verify", "checksum")
-        #expect(compared.status == 2 && compared.text.contains("can't compare checksums"), "\(compared.text)")
+        let checksum = try await program.run("add", "archive", "one/reel.mov", "--verify", "checksum")
+        #expect(checksum.status == 2 && checksum.text.contains("can't compare checksums"), "\(checksum.text)")
         let clash = try await program.run("add", "archive", "one/reel.mov", "two/reel.mov")
         #expect(clash.status == 2 && clash.text.contains("--overwrite rename"), "\(clash.text)")
 
         try FileManager.default.removeItem(at: program.base.appending(path: "drive"))
-        let detached = try await program.run("account", "check", "archive")
-        #expect(detached.status == 1 && detached.text.contains("Attach its drive"), "\(detached.text)")
+        let detachedDrive = try await program.run("account", "check", "archive")
+        #expect(detachedDrive.status == 1 && detachedDrive.text.contains("Attach its drive"), "\(detachedDrive.text)")
     }
 }
 

@@ -112,7 +112,7 @@ import TransferCore
         #expect(try Data(contentsOf: fixture.archive.appending(path: ".tq-1-0-1.part")).prefix(50_000) == content.prefix(50_000))
         try await upload(partID: "1-0-1-3")
         #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
-        // The transport leaves the other queue's part file in the folder, because a queue removes this file later.
+        // The transport leaves the other queue's part file in the folder, because a later call of `discard` removes this file.
         #expect(try names == [".tq-1-0-1.part", "reel.mov"])
     }
 

@@ -78,7 +78,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The number of newly confirmed bytes that counts as progress in a file of any size.
     ///
     /// Without this bound, the queue would retry a file for years at a server that confirms a few bytes in each attempt, and then fails. The bound
-    /// is low, because each attempt may be short on a path that soon breaks.
+    /// is low, because an attempt over an unreliable network may be short.
     private static let smallestProgress: Int64 = 64 << 10
 
     /// Whether enough bytes were confirmed to reset the count of failures: 64 KiB, or 1 % of a file below 6.25 MiB if its size is known.

@@ -9,8 +9,8 @@ public import TransferCore
 /// try await queue.update(id, SessionUpdate(account: "archive", notBefore: .set(tonight), overwrite: .always))
 /// ```
 ///
-/// Some changes are valid only in some states, because in other states they would apply only to some of the session's files. An update with such a
-/// change throws ``QueueError/Code/invalidTransition`` in other states, and changes nothing:
+/// Some changes are valid only in some states. In any other state, an update with such a change throws ``QueueError/Code/invalidTransition``, and
+/// changes nothing:
 ///
 /// - ``account``, ``metadata``, ``creation``, ``overwrite``, ``settings``, ``creationURL`` and ``expectedChecksum`` determine where and how files
 ///   arrive. They can change while the session is a draft, waiting or held, until its first bytes are transferred.

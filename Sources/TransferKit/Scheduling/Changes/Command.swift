@@ -1,7 +1,7 @@
 /// A command to the queue, as a value that can be recorded and replayed.
 package enum Command: Sendable, Codable {
     /// Adds an account, or replaces the account with the same name. Also unblocks the account, and allows immediate probes of its
-    /// endpoints.
+    /// endpoints. If the account was blocked, or its endpoints have changed, also ends the retry delays of its sessions.
     case saveAccount(Account)
     /// Saves an account unless the stored account has changed since the caller read it. The first value is the account that the caller
     /// read, or nil if the account did not exist. ``InputResult/isGranted`` shows whether the account was saved.
@@ -29,14 +29,14 @@ package enum Command: Sendable, Codable {
     case addItems(SessionReference, [ItemDraft])
     /// Stores the progress that another queue made on the files of a draft, in the order in which that queue reported the progress.
     case addProgress(SessionReference, [FileProgress])
-    /// Removes items that have not begun, and adds items at the end of the session. Fails if the rows of the items have changed since the caller
-    /// checked them.
+    /// Removes items whose transfer has not begun, and adds items at the end of the session. Fails if the rows of the items to remove have
+    /// changed since the caller read these rows.
     case replaceItems(ItemSelection, ReplaceableItems, with: [ItemDraft], in: SessionReference)
     case perform(SessionOperation, SessionTarget)
     /// Quarantines a session whose rows can't be read or changed; the string is the reason. The session leaves the order, and its rows are kept.
     case quarantine(SessionID, String)
-    /// Removes a session that has no run, because another queue continues the session. Keeps the session's unfinished uploads and part
-    /// files.
+    /// Removes a session that another queue will resume. Keeps the session's unfinished uploads and part files. Fails if a run of the session
+    /// has not ended.
     case withdraw(SessionID)
     case setNetwork(NetworkCondition)
     /// This machine has a new route, so servers that could not be reached may now be reachable.
@@ -47,7 +47,7 @@ package enum Command: Sendable, Codable {
 
 /// The sessions that an operation applies to.
 package enum SessionTarget: Sendable, Codable, Hashable {
-    /// One session. If its state does not permit the operation, the call fails.
+    /// One session. If its state does not permit the operation, the command fails.
     case one(SessionReference)
     /// A group of sessions. Sessions whose state does not permit the operation are skipped.
     case group(SessionGroup)
@@ -59,19 +59,18 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
-/// The result of an input, such as a command or the request for a probe (``RunEvent/Content/probe(_:)``), for the sender of the input.
+/// The result of an input, such as a command or a request for a probe (``RunEvent/Content/probe(_:)``), for the sender of the input.
 package struct InputResult: Sendable, Equatable {
-    /// The added or changed sessions. `enqueue` returns one session for each draft: the new session, or the existing session that the draft
-    /// duplicates.
+    /// The added or changed sessions. `enqueue` returns one session for each draft: the new session, or the session that the draft duplicates.
     package var sessions: [SessionID] = []
     /// The members of ``sessions`` that a pause put on hold, because they were waiting. Running sessions become paused instead.
     package var held: [SessionID] = []
     /// For a probe: whether the run may contact the endpoint. For ``Command/replaceAccount(_:with:)``: whether the account was saved.
     package var isGranted = false
-    /// The values for the command of the next part, if a large group is processed one part at a time.
+    /// The values for the command that processes the next part of a large group; see ``SessionTarget/more(_:of:mark:)``.
     package var part = Part()
 
-    /// The values that one part of a large group passes to the next part.
+    /// The values from one part of a large group that the command for the next part needs.
     package struct Part: Sendable, Equatable {
         /// The mark that the operation gave to sessions of the group; see ``EntryDetails/mark``.
         package var mark: Int64 = 0

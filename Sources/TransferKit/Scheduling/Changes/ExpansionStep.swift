@@ -30,7 +30,7 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     /// Several steps that one transaction stores.
     case group([ExpansionStep])
 
-    /// The single steps, in order.
+    /// The steps in order, without groups: each group is replaced by its steps.
     var singleSteps: [ExpansionStep] {
         if case .group(let steps) = self { steps.flatMap(\.singleSteps) } else { [self] }
     }
@@ -46,7 +46,7 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     }
 }
 
-/// The numbers of a folder's first file row and first folder row in the manifest.
+/// The numbers of the next file row and of the next folder row that an expansion adds to the manifest.
 package struct ManifestStart: Sendable, Codable, Equatable {
     package var position: Int64
     package var directory: Int64
@@ -56,12 +56,12 @@ package struct ManifestStart: Sendable, Codable, Equatable {
 /// the byte order of their names. The *place* at which an interrupted expansion resumes is a list of these values, from the outermost
 /// folder to the innermost.
 package struct FolderResumePoint: Sendable, Codable, Equatable {
-    /// The number of the folder's row.
+    /// The number of the folder in the manifest.
     package var number: Int64
     /// The name of the last entry; nil if the manifest contains no entry of the folder. If the expansion is reading a subfolder of the
     /// folder, this is the subfolder's name.
     package var last: Data?
-    /// The folder's inode number; nil if an earlier version of TransferKit stored the value.
+    /// The folder's inode number; nil if an earlier version of TransferKit stored this resume point.
     package var inode: UInt64?
 }
 
@@ -114,8 +114,8 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     /// The policy for symbolic links; nil if the entry needs no policy. A folder that could not be read needs the policy for a retry. A
     /// file needs the policy unless the policy is to follow all links.
     package var symbolicLinks: SymbolicLinkPolicy?
-    /// The place at which a retry resumes, for a folder that could not be read completely; nil if the manifest contains no entry of the
-    /// folder.
+    /// For a folder that could not be read completely, the place at which a retry resumes. Nil if the manifest contains no entry of the
+    /// folder, and for other entries.
     package var place: [FolderResumePoint]?
 }
 

@@ -7,7 +7,7 @@ package struct QueueSettings: Sendable, Equatable {
     package var retention: Retention?
     package var diskFloor: Int64?
     package var timetable: BandwidthTimetable?
-    /// The completed or removed sessions whose dependents have not all been released from their dependencies yet.
+    /// The completed or removed sessions whose dependents have not all been released yet.
     package var releases: [SessionID] = []
 
     package init(

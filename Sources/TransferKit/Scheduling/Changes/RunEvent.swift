@@ -28,10 +28,10 @@ package struct RunEvent: Sendable, Codable {
         case endpoint(Endpoint)
         /// A file continues at an endpoint other than the session's last endpoint.
         case endpointChanged(from: String, to: String)
-        /// An attempt showed that an endpoint works, because bytes moved or a request was performed. Reported once, and again after each reported
-        /// failure of the endpoint.
+        /// An attempt showed that an endpoint works, because bytes moved or the server performed a request. Reported once, and again after each
+        /// reported failure of the endpoint.
         case endpointWorks(Endpoint)
-        /// An attempt failed because the endpoint was unreachable, or with a transient error before the endpoint confirmed anything.
+        /// An attempt failed because the endpoint was unreachable, or because of a transient error before the endpoint confirmed anything.
         /// Reported once for files in flight that fail together.
         case endpointFailed(Endpoint, TransferError)
         /// The server asked all clients of its host to back off for a time.
@@ -61,7 +61,7 @@ package struct RunEvent: Sendable, Codable {
 package enum FileEvent: Sendable, Codable, Equatable {
     /// A checkpoint and the identity of the source file. The identity is nil for a download.
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
-    /// The size of the file in bytes, once it is known or if it differs from the stored size.
+    /// The size of the file in bytes. Reported when an unknown size becomes known, or when the size differs from the stored size.
     case size(Int64)
     /// The file is complete at this endpoint.
     case completed(TransferReceipt, endpoint: Endpoint)
@@ -71,8 +71,8 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case restarted(generation: Int64, TransferError)
     /// The file's remote name refers to a folder, which must be listed.
     case foundFolder
-    /// Whether the server may have created something permanent for the file, such as a database record, so that no attempt may send the
-    /// file a second time. Only the progress observer receives this event; the queue does not store it.
+    /// Whether the server may have created something permanent for the file, such as a database record. If so, no attempt may send the file
+    /// a second time. Only the progress observer receives this event; the queue does not store the event.
     case record(isPossible: Bool, generation: Int64)
 }
 
@@ -103,6 +103,6 @@ package enum RunOutcome: Sendable, Codable {
     case endpointsUnavailable(TransferError)
     /// The account can't be used until the app or the user acts. The second value is the account as the attempt used it.
     case accountBlocked(TransferError, Account)
-    /// This machine has too little disk space or too few file descriptors.
+    /// This machine lacks disk space, memory, threads or file descriptors.
     case noSpace(TransferError)
 }

@@ -15,7 +15,7 @@ package enum StoreWrite: Sendable {
     /// Assigns another account to a session that has transferred nothing.
     case changeAccount(SessionKey, AccountKey)
     case addItems(SessionKey, [ItemDraft])
-    /// Removes items that have not begun, and adds items at the end. Rejected if the rows of the items have changed.
+    /// Removes items whose transfer has not begun, and adds items at the end. Rejected if the given rows of the items to remove have changed.
     case replaceItems(SessionKey, ItemSelection, ReplaceableItems, with: [ItemDraft])
     case expansion(SessionKey, ExpansionStep)
     /// Resets the failed items of a session, or all its items if `isWhole` is true.
@@ -39,7 +39,7 @@ package enum StoreWrite: Sendable {
     case attemptFailed(SessionKey, TransferError, isRepeated: Bool)
     case endSession(SessionKey, TransferError?, Date)
     case file(SessionKey, position: Int64, FileEvent)
-    /// Adds running times in milliseconds to a session (nil if it was removed) and to the queue.
+    /// Adds running times, in milliseconds, to a session and to the queue. The key is nil if the session was removed.
     case ran(SessionKey?, Int64, queue: Int64)
     /// Adds the time that a run's attempts spent in each phase of the transfer to the times of a session.
     case addTimes(SessionKey, TransferTimes)
@@ -55,7 +55,7 @@ package enum StoreWrite: Sendable {
     case dropDiscard(SessionKey, position: Int64, Endpoint)
     /// Releases the held removals of a removed session, because its run has ended or was abandoned.
     case releaseDiscards(SessionKey)
-    /// Deletes the removal with this key from the outbox, because it is finished.
+    /// Deletes the finished removal with this key from the outbox.
     case discarded(Int64)
     /// Stores the time of the next attempt at the removal with this key, because an attempt failed.
     case discardFailed(Int64, nextAttempt: Date, backOffUntil: Date?)

@@ -1,7 +1,7 @@
 import TransferCore
 
-/// The consequences of one or more inputs. The caller stores all writes in one database transaction. Then it returns the result, publishes
-/// the events, and performs the actions.
+/// The consequences of one or more inputs. The caller stores all writes in one database transaction. The caller then returns the result,
+/// publishes the events, and performs the actions.
 package struct Transaction: Sendable {
     package var writes: [StoreWrite] = []
     package var events: [QueueEvent.Kind] = []

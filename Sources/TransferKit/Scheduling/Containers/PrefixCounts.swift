@@ -1,7 +1,8 @@
 /// A Fenwick tree of the number of elements in each block of a sequence (Fenwick, 1994). Finds the number of elements before a block, and the
 /// block that contains the n-th element, in logarithmic time.
 package struct PrefixCounts: Sendable {
-    /// Node i holds the sum of the i & -i blocks that end with block i. Here, the numbers of nodes and blocks begin with 1.
+    /// Node i holds the sum of the counts of i & -i consecutive blocks, the last of which is block i. In this rule, nodes and blocks are numbered
+    /// from 1.
     private var nodes: ContiguousArray<Int> = []
 
     /// The sum of all counts.

@@ -62,7 +62,7 @@ package struct EndpointAvailability: Sendable, Equatable {
         registered.isEmpty
             ? TransferError(
                 .unsupported, .unsupported,
-                "No transport is registered for the endpoints of the account \"\(account.name)\". Register it when you create the queue.")
+                "No transport is registered for the endpoints of the account \"\(account.name)\". Register one when you create the queue.")
             : TransferError(
                 .unreachable, .connectionRefused,
                 "No endpoint of the account \"\(account.name)\" can be used now."

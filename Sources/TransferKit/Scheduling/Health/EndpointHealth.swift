@@ -18,7 +18,7 @@ package struct EndpointHealth: Sendable, Equatable {
     /// The maximum time for which a probe keeps other runs from using the endpoint.
     static let longestProbe = Duration.seconds(30)
 
-    /// The transport and the address of an endpoint, which identify it.
+    /// The transport and the address of an endpoint. Endpoints with equal keys share their health.
     struct Key: Hashable, Sendable {
         let transport: TransportID
         let address: String
@@ -59,7 +59,7 @@ package struct EndpointHealth: Sendable, Equatable {
     /// The hosts that asked clients to back off, and the uptime at which each requested delay ends.
     private var busyHosts: [String: Duration] = [:]
     /// The endpoints that each run probes.
-    private var probed: [UInt64: Set<Key>] = [:]
+    private var probedByRun: [UInt64: Set<Key>] = [:]
 
     /// Records a failure of an endpoint; see ``RunEvent/Content/endpointFailed(_:_:)``.
     ///
@@ -125,7 +125,7 @@ package struct EndpointHealth: Sendable, Equatable {
 
     /// Records that the next attempts of a run use this endpoint. Ends the run's probes of other endpoints.
     mutating func recordUse(of endpoint: Endpoint, run: UInt64) {
-        for key in probed[run] ?? [] where key != Key(endpoint) { setProbe(nil, of: key) }
+        for key in probedByRun[run] ?? [] where key != Key(endpoint) { setProbe(nil, of: key) }
     }
 
     /// Allows immediate probes of unavailable endpoints, after an action by the app or the user, even if their servers asked clients to
@@ -150,7 +150,7 @@ package struct EndpointHealth: Sendable, Equatable {
         for (key, breaker) in breakers where RecoveryDecision.isOutage(breaker.error) { retry(key, at: uptime) }
     }
 
-    /// Whether some of the endpoints failed, and the last failure of each was an outage.
+    /// Whether at least one of the endpoints has failures, and the last failure of each such endpoint was an outage.
     func hasOnlyOutages(at endpoints: [Endpoint]) -> Bool {
         let errors = endpoints.compactMap { breakers[Key($0)]?.error }
         return !errors.isEmpty && errors.allSatisfy(RecoveryDecision.isOutage)
@@ -170,7 +170,7 @@ package struct EndpointHealth: Sendable, Equatable {
     /// Whether an endpoint's breaker is open. The breaker closes when the endpoint works.
     func hasOpenBreaker(_ endpoint: Endpoint) -> Bool { breakers[Key(endpoint)]?.openUntil != nil }
 
-    /// Whether attempts at an endpoint failed since it last worked.
+    /// Whether attempts at an endpoint have failed since the endpoint last worked.
     func hasFailures(at endpoint: Endpoint) -> Bool {
         breakers[Key(endpoint)] != nil
     }
@@ -188,21 +188,21 @@ package struct EndpointHealth: Sendable, Equatable {
     }
 
     /// The endpoints that a run probes.
-    func endpointsProbed(by run: UInt64) -> Set<Key> { probed[run] ?? [] }
+    func endpointsProbed(by run: UInt64) -> Set<Key> { probedByRun[run] ?? [] }
 
     private mutating func setProbe(_ probe: Probe?, of key: Key) {
         guard breakers[key] != nil else { return }
         if let run = breakers[key]?.probe?.run {
-            probed[run]?.remove(key)
-            if probed[run]?.isEmpty == true { probed[run] = nil }
+            probedByRun[run]?.remove(key)
+            if probedByRun[run]?.isEmpty == true { probedByRun[run] = nil }
         }
         breakers[key]?.probe = probe
-        if let run = probe?.run { probed[run, default: []].insert(key) }
+        if let run = probe?.run { probedByRun[run, default: []].insert(key) }
     }
 
     /// Ends the probes of a run that has ended.
     mutating func end(run: UInt64) {
-        for key in probed[run] ?? [] { setProbe(nil, of: key) }
+        for key in probedByRun[run] ?? [] { setProbe(nil, of: key) }
     }
 
     /// Whether a run may use an endpoint.

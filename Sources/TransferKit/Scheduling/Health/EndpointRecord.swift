@@ -18,7 +18,7 @@ final class EndpointRecord: Sendable {
         var lastEndpoint: Endpoint?
         /// The location of the endpoint of the session's last attempt, in this run or an earlier one; nil before the first attempt.
         var lastLocation: String?
-        /// The uptime at which a pause ends; nil without a pause. All endpoints were unreachable, so the run avoids these endpoints until then.
+        /// The uptime at which a pause ends; nil without a pause. During a pause, the run avoids all endpoints, because all were unreachable.
         var pausedUntil: Duration?
     }
 

@@ -53,7 +53,7 @@ package final class EndpointState: Sendable {
     package struct FailureSeries: Sendable {
         /// The number of times that the endpoint responded for the first time, or again after a failure.
         package var responses = 0
-        /// Whether several files failed since the last response.
+        /// Whether several files have failed since the last response.
         package var isShared = false
         fileprivate var file: File?
 

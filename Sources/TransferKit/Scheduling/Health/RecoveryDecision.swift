@@ -4,17 +4,17 @@ package import TransferCore
 package enum RecoveryDecision: Equatable {
     /// Repeat the attempt after a delay.
     case retry(after: Duration)
-    /// Restart the file at byte 0.
+    /// Restart the file from byte 0.
     case restart
     /// Try the account's next endpoint immediately.
     case nextEndpoint
-    /// Give up the file. Depending on the session's ``SessionOptions/onItemFailure``, the session continues with its other files or fails.
+    /// Fail the file. Depending on ``SessionOptions/onItemFailure``, the session then continues with its other files, or also fails.
     case giveUpFile
     /// Fail the session, regardless of its options.
     case failSession
     /// Block the account: its sessions don't start until the app or the user acts.
     case blockAccount
-    /// Make the session wait until this machine has disk space or file descriptors again.
+    /// Make the session wait until this machine has the missing disk space, memory, threads or file descriptors.
     case waitForSpace
 
     /// The part of a file's history that affects the decision.

@@ -3,8 +3,8 @@
 ///
 /// The forecast simulates the queue from one start or end to the next:
 /// - The next session to start is the first session in the given order that can start. A session can start if its wait is over, its predecessors have
-///   ended, and the queue and its account have a free slot. In a strict queue, no session passes an earlier session that can't start, except
-///   sessions with ``Session/passes``.
+///   ended, and both the queue and the session's account have a free slot. In a strict queue, a session can't start before an earlier session
+///   that can't start, unless ``Session/passes`` is true.
 /// - Each session transfers bytes at its given rate, up to its limit. If concurrent sessions exceed a limit of their account or of the
 ///   queue, they get equal shares of the limit. A share that a session can't use goes to the other sessions.
 /// - No attempt fails, sessions end as completed, and paused sessions keep their slots.
@@ -150,7 +150,7 @@ package struct Forecast: Sendable {
         }
     }
 
-    /// Advances to the next time at which a session ends or its wait is over. Returns false after the last such time.
+    /// Advances to the next time at which a running session ends, or the wait of a waiting session is over. Returns false after the last such time.
     private mutating func advance() -> Bool {
         let ends = runs.map(end)
         let startTimes = waiting.lazy.filter { !$0.isStuck }.map(\.wait.inSeconds).filter { [now] in $0 > now }

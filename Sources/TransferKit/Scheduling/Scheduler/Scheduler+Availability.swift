@@ -42,7 +42,7 @@ extension Scheduler {
         return .unavailable(until: until)
     }
 
-    /// The number of abandoned runs at which no other run begins, because each still occupies threads and memory of the process.
+    /// The number of abandoned runs at which no other run begins, because each abandoned run still occupies threads and memory.
     static let maximumAbandoned = 16
 
     private func checkNetworkAndResources(_ endpoint: Endpoint, _ line: SessionIndex.LineKey) -> Ability {

@@ -66,7 +66,7 @@ extension Scheduler {
 
     /// The given sessions without the drafts.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidTransition` if `keys` contains a draft and is not a group.
+    /// - Throws: ``QueueError`` with the code `invalidTransition` if the only key is that of a draft, and `isGroup` is false.
     func withoutDrafts(_ keys: [SessionKey], isGroup: Bool, _ operation: SessionOperation) throws(QueueError) -> [SessionKey] {
         if !isGroup, let entry = keys.first.flatMap({ sessionIndex[$0] }), !entry.isOrdered {
             throw invalidTransition(entry, operation.participle)

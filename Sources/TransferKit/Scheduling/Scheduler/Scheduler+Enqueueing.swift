@@ -9,8 +9,8 @@ extension Scheduler {
         _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool, _ now: DualInstant,
         _ transaction: inout Transaction
     ) throws(QueueError) {
-        // This step comes before the check of the order's revision. The first call has changed the order, but a repeated call must still
-        // return the sessions of the first call.
+        // Find duplicates before checking the order's revision. If the caller repeats a call, the first call has changed the order, but the
+        // repeated call must still return the sessions of the first call.
         let added = try withoutDuplicates(drafts, &transaction)
         guard !added.isEmpty || drafts.isEmpty else { return }
         let index = index ?? sessionIndex.count

@@ -5,11 +5,11 @@ extension Scheduler {
     /// The current state of the queue, as the input of a forecast. The caller must add the bytes and rates of the sessions.
     package struct ForecastInput: Sendable {
         package var queue: Forecast.Limits
-        /// The limits of the accounts of these sessions.
+        /// The limits of the accounts of the ``running`` and ``waiting`` sessions.
         package var accounts: [AccountKey: Forecast.Limits]
         package var isStrict: Bool
         package var running: [Forecast.Session]
-        /// The waiting sessions in the order in which they start. In a strict queue, includes sessions that can't start but block others.
+        /// The waiting sessions in the order in which they start. In a strict queue, includes sessions that can't start but block later sessions.
         package var waiting: [Forecast.Session]
     }
 

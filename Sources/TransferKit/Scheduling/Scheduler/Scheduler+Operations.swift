@@ -238,8 +238,8 @@ extension Scheduler {
             retryEndpoints(of: before.account, at: now)
             // Some files may wait while other files are in flight.
             transaction.actions.append(.skipBackoff(key))
-            // The run may be about to report a failure after which the session waits. Record the request, so the session runs again
-            // instead.
+            // The run may be about to report a failure after which the session would wait. Record the request, so that the session runs
+            // again instead.
             mutate(key) { _, details in details.runAgainMark = mark }
             return false
         case .paused where !before.conditions.contains(.displaced):

@@ -11,25 +11,25 @@ extension Scheduler {
         let live = sessionIndex.live.count + flags.removedRuns.count
         guard settings.ordering != .strict else { return live + remainingInStrictOrder(at: now) }
         var count = live + sessionsWaitingForOthers(at: now)
-        for line in sessionIndex.startableLines where continues(line, at: now) {
+        for line in sessionIndex.startableLines where startsAutomatically(line, at: now) {
             count += (sessionIndex.lines[line]?.count ?? 0) + (sessionIndex.timed[line] ?? 0)
         }
         // Sessions that have a run and also wait for a point in time were counted twice.
-        count -= sessionIndex.live.count { key in sessionIndex[key].map { $0.isTimed && continues($0.line, at: now) } ?? false }
+        count -= sessionIndex.live.count { key in sessionIndex[key].map { $0.isTimed && startsAutomatically($0.line, at: now) } ?? false }
         return count
     }
 
     /// Whether the sessions of a line start automatically. False while paused sessions keep all slots.
-    private func continues(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
+    private func startsAutomatically(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
         guard sessionIndex.slots.paused < maxConcurrentSessions, canStartEventually(line, at: now) else { return false }
         let limit = accounts[line.account]?.account.maxConcurrentSessions ?? .max
         return sessionIndex.accountSlots[line.account]?.paused ?? 0 < limit
     }
 
     /// Whether a session runs, or starts automatically without waiting for another session.
-    private func continues(_ entry: Entry, at now: DualInstant) -> Bool {
+    private func isActiveOrStarts(_ entry: Entry, at now: DualInstant) -> Bool {
         if sessionIndex.live.contains(entry.key) { return entry.state == .running || entry.state == .waiting }
-        return (entry.isEligible || entry.isTimed) && continues(entry.line, at: now)
+        return (entry.isEligible || entry.isTimed) && startsAutomatically(entry.line, at: now)
     }
 
     /// The number of sessions that wait for another session to end or to release its slot, if that session continues automatically.
@@ -37,7 +37,7 @@ extension Scheduler {
         guard !sessionIndex.dependents.isEmpty || !sessionIndex.displacedByPreemptor.isEmpty else { return 0 }
         var found = Set(sessionsToRelease.filter { startsAfterOther($0, at: now) })
         let awaited = Set(sessionIndex.dependents.keys.compactMap(sessionIndex.key(of:))).union(sessionIndex.displacedByPreemptor.keys)
-        var open = awaited.filter { key in sessionIndex[key].map { continues($0, at: now) } ?? false }
+        var open = awaited.filter { key in sessionIndex[key].map { isActiveOrStarts($0, at: now) } ?? false }
         open.formUnion(found)
         while let key = open.popFirst() {
             let waiting = (sessionIndex[key].flatMap { sessionIndex.dependents[$0.id] } ?? [])
@@ -68,7 +68,7 @@ extension Scheduler {
     /// Whether a session waits for another session to end or to release its slot, and then starts automatically.
     private func startsAfterOther(_ key: SessionKey, at now: DualInstant) -> Bool {
         guard let entry = sessionIndex[key] else { return false }
-        return waitsForSession(entry) && continues(entry.line, at: now)
+        return waitsForSession(entry) && startsAutomatically(entry.line, at: now)
     }
 
     private func waitsForSession(_ entry: Entry) -> Bool {
@@ -81,15 +81,15 @@ extension Scheduler {
         let preferred = sessionIndex.claimants.union(sessionIndex.yielded).compactMap { sessionIndex[$0] }.filter {
             $0.startPriority == .now
         }
-        let candidates = (preferred + strictTurns).filter { !sessionIndex.live.contains($0.key) && continues($0, at: now) }
+        let candidates = (preferred + strictTurns).filter { !sessionIndex.live.contains($0.key) && isActiveOrStarts($0, at: now) }
         let starting = Set(candidates.map(\.key))
         var count = starting.count
         for key in sessionIndex.unfinished {
             guard let entry = sessionIndex[key] else { continue }
-            if starting.contains(key) || sessionIndex.live.contains(key) && continues(entry, at: now) { continue }
+            if starting.contains(key) || sessionIndex.live.contains(key) && isActiveOrStarts(entry, at: now) { continue }
             // All later sessions wait for this session.
             guard entry.state == .waiting, !entry.waitsForReleasedSpace, entry.conditions.isDisjoint(with: [.runNotEnded, .unreadable]),
-                !waitsForAction(entry), continues(entry.line, at: now)
+                !waitsForAction(entry), startsAutomatically(entry.line, at: now)
             else { break }
             count += 1
         }

@@ -18,7 +18,7 @@ extension Scheduler {
     ) throws(QueueError) {
         if let property = update.fixedProperty { try checkUnbegun(entry, property) }
         if let property = update.startProperty, !entry.isAtRest {
-            throw fixed(entry, property, "Hold it first.")
+            throw changeRefusal(entry, property, "Hold it first.")
         }
         let account = try update.account.map { name throws(QueueError) in try accountKey(name) }
         let dependency = try update.dependency?.value.flatMap { dependency throws(QueueError) in
@@ -94,19 +94,19 @@ extension Scheduler {
                 .invalidTransition,
                 "The session \(entry.id) has transferred content, so its \(property) can't be changed. Add a new session instead.")
         }
-        guard entry.isAtRest else { throw fixed(entry, property, Self.holdFirstAdvice) }
+        guard entry.isAtRest else { throw changeRefusal(entry, property, Self.holdFirstAdvice) }
         try checkHasNoRun(entry, property)
     }
 
     private func checkHasNoRun(_ entry: Entry, _ property: String) throws(QueueError) {
         guard sessionIndex.details(entry.key).run == 0, !entry.conditions.contains(.runNotEnded) else {
-            throw fixed(entry, property, Self.holdFirstAdvice)
+            throw changeRefusal(entry, property, Self.holdFirstAdvice)
         }
     }
 
     private static let holdFirstAdvice = "Hold it first, and wait until its run has ended."
 
-    private func fixed(_ entry: Entry, _ property: String, _ advice: String) -> QueueError {
+    private func changeRefusal(_ entry: Entry, _ property: String, _ advice: String) -> QueueError {
         let advice = entry.state.isEnded ? "Retry it, and hold it before it starts." : advice
         return QueueError(
             .invalidTransition, "The session \(entry.id) is \(entry.shownState.rawValue), so its \(property) can't be changed. \(advice)")

@@ -2,7 +2,7 @@ import Foundation
 
 /// All sessions, in order, with indexes for frequent queries. Drafts are not in the order. Each change updates all indexes.
 package struct SessionIndex: Sendable {
-    /// The number of slots in use.
+    /// The numbers of slots in use.
     package struct Slots: Sendable, Equatable {
         package var total = 0
         /// The number of slots in use that become free when the runs that use them end.
@@ -21,7 +21,7 @@ package struct SessionIndex: Sendable {
     private let isStrict: Bool
     private var keepsEnds: Bool
     private var table = SessionTable<Entry>()
-    private var detailed: [SessionKey: EntryDetails] = [:]
+    private var detailsByKey: [SessionKey: EntryDetails] = [:]
     package private(set) var order = RankedKeys()
     package private(set) var lines: [LineKey: Line] = [:]
     package private(set) var slots = Slots()
@@ -40,7 +40,7 @@ package struct SessionIndex: Sendable {
     private(set) var claimants: Set<SessionKey> = []
     private(set) var interrupted: Set<SessionKey> = []
     private(set) var yielded: Set<SessionKey> = []
-    /// The sessions that wait for space, and don't check it again soon.
+    /// The sessions that wait for space, and don't check the space again soon.
     private(set) var shortOfSpace: Set<SessionKey> = []
     /// The sessions of each account that wait for a retry.
     private(set) var backoffs: [AccountKey: Set<SessionKey>] = [:]
@@ -55,9 +55,9 @@ package struct SessionIndex: Sendable {
     private(set) var unfinished = RankedKeys()
     /// In a strict queue: the waiting sessions that have begun.
     private(set) var begun = RankedKeys()
-    /// The times at which waits end (for a retry, for disk space, or after a yield), in nanoseconds of uptime.
+    /// The times at which waits for a retry, for space (``Entry/waitsForSpace``), or after a yield end, in nanoseconds of uptime.
     package internal(set) var due = DueTimes()
-    /// The times at which sessions that yielded may resume, in nanoseconds of uptime.
+    /// The times from which sessions that yielded may start again, in nanoseconds of uptime.
     var yieldsDue = DueTimes()
     /// The times before which sessions must not start, in milliseconds since 1970.
     package internal(set) var dueDates = DueTimes()
@@ -79,7 +79,7 @@ package struct SessionIndex: Sendable {
         self.keepsEnds = keepsEnds
         ends = DueTimes()
         guard keepsEnds else { return }
-        for (key, details) in detailed {
+        for (key, details) in detailsByKey {
             if let keptSince = details.keptSince { ends.insert(due: keptSince.milliseconds, key: key) }
         }
     }
@@ -88,7 +88,7 @@ package struct SessionIndex: Sendable {
 
     package subscript(key: SessionKey) -> Entry? { table[key] }
 
-    package func details(_ key: SessionKey) -> EntryDetails { detailed[key] ?? .none }
+    package func details(_ key: SessionKey) -> EntryDetails { detailsByKey[key] ?? .none }
 
     /// The session that a request with this deduplication key duplicates: the uncompleted session with the key. Without one, and if
     /// `countsCompleted` is true, the newest completed session with the key. Nil if there is neither.
@@ -110,9 +110,9 @@ package struct SessionIndex: Sendable {
     /// Returns a function from keys to standings. The function retains the table. Release the function before the next change, which would
     /// otherwise copy the table.
     func standings() -> (SessionKey) -> Standing {
-        { [table, detailed] in
+        { [table, detailsByKey] in
             let entry = table[$0]
-            return Standing(startPriority: entry?.startPriority ?? .none, mark: detailed[$0]?.mark ?? 0, rank: entry?.rank ?? 0)
+            return Standing(startPriority: entry?.startPriority ?? .none, mark: detailsByKey[$0]?.mark ?? 0, rank: entry?.rank ?? 0)
         }
     }
 
@@ -126,7 +126,7 @@ package struct SessionIndex: Sendable {
 
     mutating func insert(_ entry: Entry, _ details: EntryDetails) {
         table.insert(entry)
-        if details != .none { detailed[entry.key] = details }
+        if details != .none { detailsByKey[entry.key] = details }
         if entry.isOrdered { putInOrder(entry.key) }
         addToIndexes(entry, details)
     }
@@ -135,7 +135,7 @@ package struct SessionIndex: Sendable {
         guard let entry = table[key] else { return }
         removeFromIndexes(entry, details(key))
         if entry.isOrdered { takeOutOfOrder(key) }
-        detailed[key] = nil
+        detailsByKey[key] = nil
         table.remove(key)
     }
 
@@ -147,7 +147,7 @@ package struct SessionIndex: Sendable {
         let isMoved = before.rank != entry.rank || before.isOrdered != entry.isOrdered
         if isMoved, before.isOrdered { takeOutOfOrder(key) }
         table.update(entry)
-        detailed[key] = details == .none ? nil : details
+        detailsByKey[key] = details == .none ? nil : details
         if isMoved, entry.isOrdered { putInOrder(key) }
         addToIndexes(entry, details, replacing: detailsBefore)
     }
@@ -319,7 +319,7 @@ package struct SessionIndex: Sendable {
     /// - Parameter details: The details; nil if the session has none.
     mutating func load(_ entry: Entry, _ details: EntryDetails?) {
         table.load(entry)
-        if let details { detailed[entry.key] = details }
+        if let details { detailsByKey[entry.key] = details }
     }
 
     /// Sorts and indexes all loaded sessions.
@@ -328,14 +328,14 @@ package struct SessionIndex: Sendable {
     ///   `duplicates` contains the omitted sessions: an earlier session has the same key or ID.
     mutating func finishLoading() -> (renumbered: [SessionKey], duplicates: [SessionKey]) {
         let duplicates = table.finishLoading()
-        for key in duplicates where table[key] == nil { detailed[key] = nil }
+        for key in duplicates where table[key] == nil { detailsByKey[key] = nil }
         var renumbered: [SessionKey] = []
         var others: [Entry] = []
         var last = Int64.min
         var line: (key: LineKey, keys: RankedKeys)?
-        var plain: [LineKey: Int] = [:]
+        var countsByLine: [LineKey: Int] = [:]
         var isDetailed = [Bool](repeating: false, count: table.count)
-        for key in detailed.keys { if let slot = table.slot(of: key) { isDetailed[slot] = true } }
+        for key in detailsByKey.keys { if let slot = table.slot(of: key) { isDetailed[slot] = true } }
         for slot in slotsByRank() {
             let slot = Int(slot)
             var entry = table.elements[slot]
@@ -361,10 +361,10 @@ package struct SessionIndex: Sendable {
                 lines[entry.line] = nil
             }
             line?.keys.append(entry.key)
-            plain[entry.line, default: 0] += 1
+            countsByLine[entry.line, default: 0] += 1
         }
         if let line { lines[line.key, default: Line()].inOrder = line.keys }
-        for (line, count) in plain {
+        for (line, count) in countsByLine {
             putHead(of: line)
             sessionsOfAccount[line.account, default: 0] += count
             counts[.waiting, default: 0] += count

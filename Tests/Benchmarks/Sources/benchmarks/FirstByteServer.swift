@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
 
-/// A tus server for one small upload at a time. It accepts content in the request that creates an upload, and stores the time at which
-/// the first byte of the content arrives.
+/// A tus server for one small upload at a time. It accepts content in the request that creates an upload, and reports the time at
+/// which the first byte of the content arrives.
 final class FirstByteServer: Sendable {
     let port: Int
     private let listener: CInt

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The resources that one run of a program used, including child processes for which it waited.
+/// The resources that one run of a program used, including those of the child processes for which the program waited.
 struct ResourceUsage: Codable {
     var wallSeconds: Double
     /// The user and system time of all these processes.

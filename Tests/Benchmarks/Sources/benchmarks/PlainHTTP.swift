@@ -43,7 +43,7 @@ struct PlainHTTP {
             ("curl -T", { try measure(["curl", "--silent", "--fail", "--upload-file", file, source]) }),
         ]
         let downloads: [(String, () throws -> ResourceUsage)] = [
-            ("get", { try download([]) }), ("get parts", { try download(["--parallel", "2"]) }),
+            ("get", { try download([]) }), ("get in segments", { try download(["--parallel", "2"]) }),
             ("curl -o", { try measure(["curl", "--silent", "--fail", "--output", "\(received)/large-file", source]) }),
         ]
         for round in 0...rounds {
@@ -61,7 +61,7 @@ struct PlainHTTP {
         }
         return [
             measurements("PUT", "put", "transferq run"), measurements("PUT", "curl -T", "curl -T"),
-            measurements("GET", "get", "transferq run"), measurements("GET", "get parts", "… in 2 segments"),
+            measurements("GET", "get", "transferq run"), measurements("GET", "get in segments", "… in 2 segments"),
             measurements("GET", "curl -o", "curl -o"),
         ]
     }

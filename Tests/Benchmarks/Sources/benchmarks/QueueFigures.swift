@@ -14,7 +14,7 @@ struct QueueFigures {
     struct Figure: Codable {
         var name: String
         var samples: [Double]
-        /// The target for the value, which the table shows after the median; empty for none.
+        /// The target for the value; empty for none. The table shows the target after the median.
         var aim: String
 
         var median: Double {

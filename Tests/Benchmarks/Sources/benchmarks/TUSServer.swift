@@ -4,7 +4,7 @@ import Foundation
 enum TUSServer: String {
     /// Receives bytes as fast as a socket delivers them, and discards them. This server gives an upper bound for the speed of any client.
     case sink = "C sink"
-    /// A common server. It keeps files in memory, so the speed of the disk has no effect.
+    /// A common server. Its files are in memory, so the speed of the disk has no effect.
     case tuspyserver
 
     /// The folder of the server's files.

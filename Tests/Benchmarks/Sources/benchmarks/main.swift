@@ -66,7 +66,7 @@ do {
         // With a delay, clients that send one file after another would take minutes for all files. A tenth of the files gives the same
         // rates.
         show(try SmallFiles(programs: programs, work: work, count: max(1, files / 10), rounds: rounds, roundTrip: 50).run())
-        // Without a rate limit, most of the time is the round trip of the request that creates the upload. So also measure with a rate
+        // Without a rate limit, the round trip of the request that creates the upload takes most of the time. So also measure with a rate
         // limit.
         for rate in [0, 125 << 20] {
             show(

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The visible state of a queue that must survive the end of the process. Running sessions count as waiting.
+/// The visible state of a queue, as far as it must survive the end of the process. Running sessions count as waiting.
 struct QueueSnapshot: Hashable {
     struct Session: Hashable, CustomStringConvertible {
         let name: String

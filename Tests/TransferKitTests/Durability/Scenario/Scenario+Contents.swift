@@ -117,7 +117,7 @@ extension Scenario {
         Step("complete the first session", isGradual: true) { stage in
             stage.server.open("f1-after")
             try await stage.server.reached("f2-before")
-            // Waits until the whole folder has been read, because the next steps compare the files of the session.
+            // Waits until the queue has read all folders of the session, because the next snapshots contain the session's number of files.
             try await stage.wait { sessions in sessions.contains { $0.name == "f2" && $0.statistics.bytesTotal != nil } }
         },
         Step("hold the second session while it runs") { stage in
@@ -186,7 +186,7 @@ extension Scenario {
             try await stage.queue.hold(Stage.id("o1"))
             try await stage.server.reached("o6")
         },
-        Step("fail the running session; the held session o1 now blocks the others") { stage in
+        Step("fail the running session; the held session o1 now blocks the other sessions") { stage in
             stage.server.open("o6", failingWith: TransferError(.permanent, .rejected, "The server rejected the file."))
             try await stage.wait(for: "o6", .failed)
         },

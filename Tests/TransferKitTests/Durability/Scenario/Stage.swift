@@ -40,7 +40,7 @@ final class Stage: Sendable {
         try request(name, to: account, [item(name, size: size)])
     }
 
-    /// A request whose session ID depends on its name, so that the ID is the same in every process.
+    /// A request whose session ID depends on the session's name, so that the ID is the same in every process.
     func request(_ name: String, to account: String = "a", _ items: [TransferItem]) throws -> SessionRequest {
         var request = try SessionRequest.upload(items: items, to: account, name: name, context: ["name": name])
         request.id = Self.id(name)
@@ -91,8 +91,8 @@ final class Stage: Sendable {
         Set((try? FileManager.default.contentsOfDirectory(atPath: root.appending("store").appending("spool").string)) ?? [])
     }
 
-    /// Creates a queue with a session for each name, and starts the first three sessions. The server holds the file of each of these
-    /// sessions after the first chunk.
+    /// Creates a queue with a session for each name, and starts the first three sessions. For each of these sessions, the server holds the
+    /// file after the first chunk.
     static func running(_ names: [String], in root: FilePath) async throws -> Stage {
         let stage = try await Stage(root)
         try await stage.queue.save(stage.account("a"))

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// A read-only connection to the database in a storage folder, which a queue may have open.
+/// A read-only connection to the database in a storage folder. A queue may have the same folder open.
 struct StoreInspection {
     private let database: DatabaseQueue
 
@@ -44,7 +44,7 @@ struct StoreInspection {
         ) GROUP BY state HAVING sum(files) != 0 OR sum(done) != 0 OR sum(failed) != 0 OR sum(bytes) != 0
         """,
         "a running session": "SELECT session FROM schedule WHERE state = 'running'",
-        "a checkpoint of a cancelled session":
+        "a checkpoint of a session whose cancellation keeps no sent content":
             "SELECT session FROM checkpoint JOIN schedule USING (session) WHERE state = 'cancelled' AND NOT keeps_partial",
         "a checkpoint of a completed file":
             "SELECT session FROM checkpoint JOIN file USING (session, position) WHERE state = 'completed'",

@@ -4,14 +4,14 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Activity that shows that an endpoint works after failed attempts.
+/// Activity that shows, after failed attempts, that an endpoint works again.
 @Suite struct EndpointStateTests {
     private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
     private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
 
     /// Transfers two files. The first file fails six times. Before each retry of the first file, a thousand bytes of the second file are
     /// sent.
-    private func play(_ memory: MemoryTransport, _ clock: TestClock, _ begin: () async throws -> Void) async throws {
+    private func transferTwoFiles(_ memory: MemoryTransport, _ clock: TestClock, _ begin: () async throws -> Void) async throws {
         memory.failNext(6, with: broken, for: "1")
         let gates = (0...6).map { memory.gate("2", atByte: $0 * 1_000) }
         try await begin()
@@ -29,7 +29,7 @@ import TransportTesting
     @Test func movedBytesResetFailures() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10_000], options: options)
         let run = Locked<Task<RunOutcome?, any Error>?>(nil)
-        try await play(fixture.memory, fixture.clock) {
+        try await transferTwoFiles(fixture.memory, fixture.clock) {
             let task = try await fixture.start()
             run.withLock { $0 = task }
         }
@@ -37,7 +37,7 @@ import TransportTesting
         let endpointEvents = fixture.eventNames.filter { $0.hasPrefix("endpoint") }
         #expect(
             endpointEvents == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] },
-            "the run reports that the endpoint works once for each failure, not for each byte")
+            "the run reports a working endpoint once per failure, not once per byte")
         await fixture.close()
     }
 
@@ -47,7 +47,7 @@ import TransportTesting
         try await queue.setMaxConcurrentSessions(2)
         let first = try await queue.enqueue(try fixture.upload("1", options: options))
         let second = try await queue.enqueue(try fixture.upload("2", options: options))
-        try await play(fixture.memory, fixture.clock) { try await queue.start() }
+        try await transferTwoFiles(fixture.memory, fixture.clock) { try await queue.start() }
         #expect(try await first.value.state == .completed)
         #expect(try await second.value.state == .completed)
         #expect(fixture.memory.attempts.count == 8, "no endpoint was skipped")

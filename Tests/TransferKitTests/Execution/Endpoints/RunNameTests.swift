@@ -5,9 +5,10 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions whose remote names clash only after the sessions were added, because the account gets an endpoint whose server keeps files by name.
+/// Sessions whose remote names clash only after the sessions were added, because the account gets an endpoint whose server identifies files
+/// by their names.
 @Suite struct RunNameTests {
-    /// A transport whose server keeps files by name.
+    /// A transport whose server identifies files by their names.
     private struct NamingTransport: Transport, FileNaming {
         let memory = MemoryTransport(id: "naming")
         var id: TransportID { memory.id }
@@ -88,7 +89,7 @@ import TransportTesting
 
     /// While the queue reads a folder, the session has the folder twice: as an item to expand, and as the folder of the files that the
     /// queue has already read. These two must not clash.
-    @Test func sendsFilesOfFolderDuringReading() async throws {
+    @Test func sendsFilesOfFolderWhileQueueReadsFolder() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         for number in 0..<1_100 { try tree.file("\(number)", "x") }
         try tree.file("z/last", "y")
@@ -116,7 +117,7 @@ import TransportTesting
         #expect(fixture.memory.attempts.count == 9)
     }
 
-    @Test func sendsFilesIfPolicyKeepsThem() async throws {
+    @Test func sendsClashingFilesIfPolicyKeepsBoth() async throws {
         let (status, failures) = try await run(at: [naming.memory.endpoint()], options: SessionOptions(overwrite: .rename))
         #expect(status.state == .completed && failures.isEmpty, "\(failures)")
         #expect(naming.memory.attempts.count == 10)

@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Unreachable endpoints whose attempts take a long time to fail.
+/// Slow failures: attempts that take a long time to find an endpoint unreachable.
 @Suite struct SlowOutageTests {
     /// After a failure, files avoid the endpoint for some time. Each attempt takes so long that this time has passed for the first
     /// endpoint when the second endpoint fails.

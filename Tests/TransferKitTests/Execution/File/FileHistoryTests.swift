@@ -66,7 +66,7 @@ import TransferKit
         // A second report that a route exists changes nothing.
         routes.end(at: .seconds(505))
         #expect(!isTooLong(endpoint, 60, at: 559) && isTooLong(endpoint, 60, at: 560) && isTooLong(local, 60, at: 500))
-        // A second gap does not reset the outage time from before the gap.
+        // A second time without a route does not reset the outage time from before it.
         routes.begin(at: .seconds(540))
         routes.end(at: .seconds(541))
         #expect(!isTooLong(endpoint, 60, at: 560) && isTooLong(endpoint, 60, at: 561))
@@ -118,7 +118,7 @@ import TransferKit
         }
         #expect(restarts == 5)
         #expect(!history.mayRestart)
-        // This upload sends more bytes than all earlier ones.
+        // This upload sends more bytes than any earlier upload.
         history.progressed(to: 4 << 20, of: nil, at: endpoint, from: 2 << 20)
         #expect(history.mayRestart)
     }

@@ -82,7 +82,7 @@ import TransportTesting
         #expect(links(".a.1.part", "a"))
         #expect(try await partFiles.seize(partFiles.checkpoint(of: ".a.1.part", below: folder.path), as: ".a.1-3.part"))
         #expect(exists("a") && exists(".a.1-3.part") && !exists(".a.1.part"))
-        // If the part file or its folder does not exist, no complete part file exists, so `seize` returns false.
+        // If the part file or its folder does not exist, no complete file exists either, so `seize` returns false.
         #expect(try await !partFiles.seize(partFiles.checkpoint(of: ".b.part", below: folder.path), as: ".b-3.part"))
         #expect(try await !partFiles.seize(partFiles.checkpoint(of: ".b.part", below: folder.path.appending("gone")), as: ".b-3.part"))
     }
@@ -137,7 +137,7 @@ import TransportTesting
     }
 
     /// One of the part files can't be removed, because it is a folder.
-    @Test func unremovablePartFileDoesNotAffectOthers() async throws {
+    @Test func unremovablePartFileDoesNotAffectOtherPartFiles() async throws {
         let partFiles = partFiles { _ in 0 }
         for name in [".a.part", ".c.part"] { _ = try folder.file(name, size: 1) }
         try FileManager.default.createDirectory(atPath: folder.path.appending(".b.part").string, withIntermediateDirectories: false)

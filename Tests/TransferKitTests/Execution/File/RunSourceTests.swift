@@ -70,7 +70,7 @@ import TransportTesting
     }
 
     @Test func restartsReplacedSmallFile() async throws {
-        let (fixture, outcome) = try await runReplacingFile(size: 10_000, cut: 5_000, chunk: 1_000) { _ in }
+        let (fixture, outcome) = try await runReplacingFile(size: 10_000, cut: 5_000, chunkSize: 1_000) { _ in }
         #expect(outcome?.hasSucceeded == true)
         #expect(fixture.eventNames.contains("restarted"))
         #expect(fixture.memory.attempts.last?.startOffset == 0)
@@ -80,10 +80,10 @@ import TransportTesting
 
     /// Like ``run(size:cut:onSourceChange:_:)``, but replaces the file with one of the same size and modification time. The original gets a
     /// time in whole seconds, which the replacement can reproduce exactly.
-    private func runReplacingFile(size: Int, cut: Int64, chunk: Int = 1 << 18, _ edit: (inout Data) -> Void) async throws -> (
+    private func runReplacingFile(size: Int, cut: Int64, chunkSize: Int = 1 << 18, _ edit: (inout Data) -> Void) async throws -> (
         RunFixture, RunOutcome?
     ) {
-        let memory = MemoryTransport(chunkSize: chunk)
+        let memory = MemoryTransport(chunkSize: chunkSize)
         let fixture = try await RunFixture(["1": size], memory: memory)
         let path = fixture.folder.path.appending("1").string
         let date = Date(timeIntervalSince1970: 1_000_000_000)

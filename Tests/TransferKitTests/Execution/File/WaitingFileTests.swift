@@ -8,7 +8,7 @@ import TransportTesting
 @Suite struct WaitingFileTests {
     private let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
 
-    @Test func triesDueFileWhenEndpointIsAvailableAgain() async throws {
+    @Test func startsDueFileWhenEndpointIsAvailableAgain() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(filesInFlight: 2))
         fixture.memory.failNext(with: busy, for: "1")
         let gate = fixture.memory.gate("2")
@@ -152,7 +152,7 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// The second attempt of the first file needs no preparation, because its checkpoint is already stored. So this attempt starts
+    /// The second attempt of the first file needs no preparation, because the file's checkpoint is already stored. So this attempt starts
     /// while the preparation of the third file is delayed.
     @Test(.timeLimit(.minutes(10))) func startsDueFileWhileOtherFileIsPrepared() async throws {
         let count = Locked(0)

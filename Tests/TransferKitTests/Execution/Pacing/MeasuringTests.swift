@@ -102,7 +102,7 @@ import TransferKit
     }
 
     /// An attempt that resumes after all bytes were sent begins with small requests. The response timeout applies only if the transport
-    /// reports that it waits.
+    /// reports that it waits for a response.
     @Test(arguments: [true, false]) func responseTimeoutDoesNotApplyToFirstRequestOfCompleteFile(reportsWaiting: Bool) {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 2 << 20)
         var watch = watch(file)
@@ -113,7 +113,7 @@ import TransferKit
         #expect(stalls(&watch, file, .seconds(300)))
     }
 
-    /// A resumed attempt that sends the last byte of a file waits for the response to the whole file.
+    /// A resumed attempt that sends the last byte of a file waits while the server processes the whole file.
     @Test func responseTimeoutAppliesAfterLastByteOfResumedFile() {
         let file = ActiveFile(position: 0, size: 2 << 20, start: (2 << 20) - 1)
         var watch = watch(file)

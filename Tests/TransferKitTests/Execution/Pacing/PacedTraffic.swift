@@ -27,7 +27,7 @@ struct PacedTraffic {
         var longestWait = Duration.zero
     }
 
-    /// The number of slots of a ledger per second.
+    /// The number of ledger slots per second.
     static let resolution = 100
 
     let pacer: Pacer

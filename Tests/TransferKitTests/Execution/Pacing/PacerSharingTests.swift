@@ -22,7 +22,7 @@ import TransferKit
 
     @Test(arguments: [1 << 10, 100_000, 1 << 20, 100 << 20] as [Int64], [2, 6, 16])
     func filesOfSessionTakeTurns(rate: Int64, count: Int) {
-        // The first file is always slightly faster than the others.
+        // The first file is always slightly faster than the other files.
         let files = (0..<count).map { PacedTraffic.File(lateness: $0 == 0 ? 0 : 2) }
         var traffic = PacedTraffic(files)
         traffic.pacer.setRate(rate, session: 1)
@@ -36,7 +36,7 @@ import TransferKit
     }
 
     @Test(arguments: [20_000, 2_000_000] as [Int64])
-    func unusedShareGoesToOthers(rate: Int64) {
+    func unusedShareGoesToOtherSessions(rate: Int64) {
         let slow = PacedTraffic.File(session: 1, readSize: 16_384, network: Double(rate) / 10)
         var traffic = PacedTraffic([slow, .init(session: 2), .init(session: 3)])
         traffic.pacer.setQueueRate(rate)

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 
 @Suite struct PacerThreadTests {
-    /// Runs a job on `count` concurrent threads, and returns when all have ended.
+    /// Runs a job on `count` concurrent threads, and returns when all threads have ended.
     private func onThreads(_ count: Int, _ job: @escaping @Sendable (Int) -> Void) async {
         let running = Locked(count)
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -75,7 +75,7 @@ import TransferKit
                 time.withLock { $0 += .microseconds(200) }
             }
         }
-        // The time advances by 6 × 3,000 × 200 µs = 3.6 s. An idle bucket permits up to 205,000 bytes more.
+        // The time advances by 6 × 3,000 × 200 µs = 3.6 s. The limit's token bucket permits up to 205,000 bytes more after idle time.
         #expect(moved.withLock(\.self) <= 1_000_000 * 36 / 10 + 205_000)
     }
 }

@@ -52,7 +52,8 @@ import TransportTesting
         for (time, expected) in cases { #expect(try Self.limit(timetable, time) == expected, "\(time)") }
     }
 
-    /// Requests an allowance in each second of two days with a change of the clocks, and compares it with the limit at that second.
+    /// Requests an allowance in each second of two days with a change of the clocks, and compares the allowance with the limit at that
+    /// second.
     @Test(arguments: ["2026-03-28T12:00:00", "2026-10-24T12:00:00"]) func pacerFollowsEachSecond(start: String) throws {
         let timetable = BandwidthTimetable([
             Rule(days: [.sunday], start: 150, end: 240, rateLimit: 1_000), Rule(start: 1_200, end: 90, rateLimit: 2_000),
@@ -70,7 +71,7 @@ import TransportTesting
             let date = start + Double(number)
             let limit = timetable.limit(at: date, utcOffset: Self.berlin(date), otherwise: nil)
             let bytes = pacer.allowance(upTo: 1 << 20, session: 1, account: 1).bytes
-            // Without a limit, each request is granted. A limited bucket holds the bytes of less than a second.
+            // Without a limit, each request is granted. The token bucket of a limit holds the bytes of less than a second.
             if (bytes == 1 << 20) != (limit == nil) || limit.map({ bytes > Int($0) }) ?? false { wrong += 1 }
             if limit != last { changes += 1 }
             last = limit

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The number of small files in flight adapts to simulated paths.
+/// The adaptation of the number of small files in flight to simulated network paths.
 @Suite struct FileConcurrencyTests {
     private static let paths = [0, 0.01, 0.05, 0.2, 0.6].flatMap { roundTrip in
         [0, 0.05].filter { $0 == 0 || roundTrip > 0 }.flatMap { loss in
@@ -56,7 +56,7 @@ import TransferKit
         #expect(concurrency.limit == 32)
     }
 
-    /// A server that fails one file in a hundred is not overloaded.
+    /// A server that refuses one file in a hundred is not overloaded.
     @Test func toleratesOccasionalRefusals() {
         var path = SimulatedPath(roundTrip: 0.05, workers: 64, service: 0.1)
         let best = path.bestFixedRate

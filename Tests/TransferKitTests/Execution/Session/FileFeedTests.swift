@@ -6,7 +6,7 @@ import TransferKit
     /// A page without files, after which the session has no more files.
     private let lastPage = FilePage(end: 3, isLast: true)
 
-    /// While the feed reads a page, the expansion can add files or end. The page may lack these files, so the feed reads again.
+    /// While the feed reads a page, the expansion can add files or end. The page may lack the new files, so the feed reads again.
     @Test(arguments: [false, true]) func readsAgainIfFilesWereAddedDuringReading(_ growsFirst: Bool) {
         var feed = FileFeed()
         feed.beginGrowing()
@@ -15,7 +15,7 @@ import TransferKit
         feed.endGrowing()
         feed.received(lastPage)
         #expect(!feed.isFinished)
-        // Files up to the end of the page are not examined again.
+        // The feed does not read the files up to the end of the page again.
         #expect(feed.beginReading() == 3)
         feed.received(lastPage)
         #expect(feed.isFinished)

@@ -30,8 +30,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// The transport reports that the server keeps a record of each file. The next file then starts only after the queue has stored the
-    /// completion of the previous file.
+    /// The transport reports that the server creates a record, such as a database row, for each file. The next file then starts only after
+    /// the queue has stored the completion of the previous file.
     @Test func nextFileStartsAfterCompletionOfPreviousFileIsStored() async throws {
         let transport = RecordedTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 1), transport: transport)
@@ -108,7 +108,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func failedFileDoesNotAffectOthers() async throws {
+    @Test func failedFileDoesNotAffectOtherFiles() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10, "5": 10, "6": 10, "7": 10, "8": 10])
         fixture.memory.failNext(with: TransferError(.permanent, .rejected, "Not this one."), for: "4")
         let outcome = try await fixture.run()
@@ -244,8 +244,8 @@ private final class InstantTransport: Transport {
     func shutdown() async {}
 }
 
-/// A transport that reports that the server keeps a record of each file. Each attempt then reads the number of completed files from the
-/// database.
+/// A transport that reports that the server creates a record, such as a database row, for each file. Each attempt then reads the number of
+/// completed files from the database.
 private final class RecordedTransport: Transport {
     let id: TransportID = "memory"
     let store = Locked<QueueStore?>(nil)

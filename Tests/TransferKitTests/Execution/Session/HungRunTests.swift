@@ -108,7 +108,7 @@ import TransportTesting
     }
 
     /// The transport hangs during a request of which the server has confirmed no bytes, or only the first bytes.
-    @Test(arguments: [0, 3_000]) func keepsFiguresOfAbandonedRun(confirmed: Int64) async throws {
+    @Test(arguments: [0, 3_000]) func keepsStatisticsOfAbandonedRun(confirmed: Int64) async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory, progress: (sent: 8_000, confirmed: confirmed)) { $0 == "1" }
         let queue = try await fixture.open(transports: [transport])
@@ -308,7 +308,7 @@ import TransportTesting
         gate.open(1)
     }
 
-    /// The disk of one folder does not respond. Another file fails, and so does the session.
+    /// The disk of one folder does not respond. A file outside this folder fails, and so does the session.
     @Test func failedSessionDoesNotWaitForHungFolder() async throws {
         let fixture = try QueueFixture()
         let tree = try FolderTree(fixture.folder.path.appending("tree"))

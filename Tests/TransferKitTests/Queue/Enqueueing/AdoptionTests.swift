@@ -8,7 +8,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue that adopts the sessions of another queue, and continues them.
+/// A queue that adopts and continues the sessions of another queue.
 @Suite struct AdoptionTests {
     private struct Refusal: Error {}
 
@@ -18,7 +18,7 @@ import TransportTesting
         let memory = MemoryTransport(chunkSize: 1_000)
         let reports = Locked<[FileProgress]>([])
         /// Whether the progress observer of each queue rejects completions of files.
-        let refuses = Locked(false)
+        let rejectsCompletions = Locked(false)
 
         init() throws { folder = try TemporaryFolder() }
 
@@ -28,8 +28,8 @@ import TransportTesting
             var configuration = QueueConfiguration()
             configuration.logger.logLevel = .critical
             (configuration.rowsPerSweep, configuration.storeObserver) = (rowsPerSweep, storeObserver)
-            configuration.progressObserver = { [reports, refuses] _, progress in
-                if case .completed = progress.event, refuses.withLock(\.self) { throw Refusal() }
+            configuration.progressObserver = { [reports, rejectsCompletions] _, progress in
+                if case .completed = progress.event, rejectsCompletions.withLock(\.self) { throw Refusal() }
                 reports.withLock { $0.append(progress) }
             }
             let queue = try await TransferQueue(
@@ -54,14 +54,14 @@ import TransportTesting
             return draft
         }
 
-        /// Executes a statement in the database of a queue that is not open.
-        func change(_ name: String, _ sql: String) throws {
+        /// Executes a statement in the database of the queue `name`, which must not be open.
+        func execute(_ sql: String, in name: String) throws {
             let database = try DatabaseQueue(path: folder.path.appending(name).appending("queue.sqlite").string)
             try database.write { try $0.execute(sql: sql) }
             try database.close()
         }
 
-        /// The latest report about each file, in the form in which another queue receives the progress.
+        /// The latest progress of each file, as another queue receives it with a draft.
         var progress: [FileProgress] {
             var latest: [FileProgress] = []
             for report in reports.withLock(\.self) {
@@ -84,7 +84,7 @@ import TransportTesting
         try await gate.reached()
         try await first.withdraw(draft.id)
         #expect(await first.sessionIDs().isEmpty)
-        // The partial upload is kept, because another queue continues it.
+        // The first queue keeps the partial upload for the next queue.
         #expect(fixture.memory.partialCount == 1)
         await first.shutdown()
         #expect(fixture.memory.partialCount == 1)
@@ -113,7 +113,7 @@ import TransportTesting
         let fixture = try Fixture()
         let draft = try await fixture.draft()
         let queue = try await fixture.open("first")
-        fixture.refuses.withLock { $0 = true }
+        fixture.rejectsCompletions.withLock { $0 = true }
         let events = queue.events
         try await queue.adopt(draft)
         try await queue.start()
@@ -131,7 +131,7 @@ import TransportTesting
     @Test func `a large session is adopted in several transactions, with its progress`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.largeDraft()
-        // The number of rows of files that one transaction adds or changes.
+        // The number of file rows that one transaction adds or changes.
         let rows = Locked((current: 0, largest: 0))
         let queue = try await fixture.open("first", rowsPerSweep: 20) { step in
             guard case .after(let statement) = step else { return }
@@ -156,17 +156,17 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The process ended while the queue added the session.
+    /// A trigger rejects one of the files, as if the process had ended while the queue added the session.
     @Test func `a session that was only partly adopted never runs, and can be adopted again`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.largeDraft()
         try await fixture.open("first").shutdown()
         let condition = "WHEN NEW.position = 25 BEGIN SELECT RAISE(ABORT, 'ended'); END"
-        try fixture.change("first", "CREATE TRIGGER ended BEFORE INSERT ON file \(condition)")
+        try fixture.execute("CREATE TRIGGER ended BEFORE INSERT ON file \(condition)", in: "first")
         let first = try await fixture.open("first", rowsPerSweep: 20)
         await #expect(throws: QueueError.self) { try await first.adopt(draft) }
         await first.shutdown()
-        try fixture.change("first", "DROP TRIGGER ended")
+        try fixture.execute("DROP TRIGGER ended", in: "first")
 
         let second = try await fixture.open("first", rowsPerSweep: 20)
         #expect(await second.sessionIDs(beginningWith: "", limit: .max) == [draft.id])
@@ -183,7 +183,7 @@ import TransportTesting
     }
 
     /// A fleet decides whether a session runs again after its end. So `runIfUnfinished` must not run an ended session again.
-    @Test func `a request to run an adopted session ends its delay, but does not run it again after its end`() async throws {
+    @Test func `runIfUnfinished ends the delay of a session, but does not run an ended session again`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.draft()
         let queue = try await fixture.open("first")

@@ -15,7 +15,7 @@ import TransportTesting
         return request
     }
 
-    @Test func completedUploadIsFoundAfterReopeningWithoutItsSource() async throws {
+    @Test func completedUploadIsFoundAfterSourceIsDeleted() async throws {
         let fixture = try QueueFixture()
         var queue = try await fixture.openWithAccounts()
         let request = try fixture.upload("1")

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Drafts: sessions that are stored, but not in the order of the queue.
+/// Drafts: stored sessions that are not in the queue's order yet.
 @Suite struct DraftTests {
     private let fixture: QueueFixture
 
@@ -127,7 +127,7 @@ import TransportTesting
         return request
     }
 
-    /// The deduplication key of a draft applies only after the draft was enqueued.
+    /// The deduplication key of a draft applies only once the draft is enqueued.
     @Test func checksDuplicatesWhenEnqueued() async throws {
         let queue = try await fixture.openWithAccounts()
         var requests = [try fixture.upload("1"), try fixture.upload("2"), try fixture.upload("3")]
@@ -146,7 +146,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session waits for a draft, and runs after the draft was enqueued and has completed.
+    /// A session that depends on a draft runs once the draft has been enqueued and has completed.
     @Test func canBeDependency() async throws {
         let queue = try await fixture.openWithAccounts()
         let draft = try await queue.save(draft: fixture.upload("1"))

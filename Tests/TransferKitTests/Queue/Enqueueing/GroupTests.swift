@@ -55,12 +55,12 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A way to remove a session on which very many others depend.
+    /// A way to remove a session on which very many other sessions depend.
     enum Removal: CaseIterable {
         case one, atIndex, group, withdrawal
     }
 
-    /// Releases very many dependents after the removal, in transactions that each change at most 10,000 sessions.
+    /// After the removal, the queue releases very many dependents, in transactions that each change at most 10,000 sessions.
     @Test(arguments: Removal.allCases) func releasesManyDependentsAfterRemoval(_ removal: Removal) async throws {
         let fixture = try QueueFixture()
         let (first, dependents) = try await fixture.storeSessions(dependents: 25_000)
@@ -81,7 +81,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Each removed session has its own dependent, so each release also changes a row.
+    /// Each removed session has its own dependent, so the release of each dependent also changes a row.
     @Test func removesManySessionsWithDependentsInBatches() async throws {
         let fixture = try QueueFixture()
         let (firsts, dependents) = try await fixture.storePairs(6_000)
@@ -113,7 +113,7 @@ import TransportTesting
         await reopened.shutdown()
     }
 
-    /// Counts the changed and removed sessions, and the stored settings, of each transaction. Each pending release is a stored setting.
+    /// Counts the changed and removed sessions, and the stored settings, of each transaction. Each pending release is stored as a setting.
     private static func countRows(_ step: StoreStep, _ rows: Locked<(current: Int, largest: Int)>) {
         guard case .after(let statement) = step else { return }
         rows.withLock {

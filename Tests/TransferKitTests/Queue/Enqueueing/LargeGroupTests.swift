@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The work for operations on very many sessions, which grows only in proportion to the number of sessions.
+/// Operations on very many sessions. The work grows only in proportion to the number of sessions.
 @Suite struct LargeGroupTests {
     private static let count = 20_000
 
@@ -15,7 +15,7 @@ import TransportTesting
     private struct Work: Equatable {
         var statements = 0
         var commits = 0
-        /// The number of written rows with scheduling data of sessions.
+        /// The number of rows written to the table `schedule`.
         var rows = 0
         /// The maximum of ``rows`` in one transaction.
         var largest = 0
@@ -43,7 +43,7 @@ import TransportTesting
         return try await fixture.open(storeObserver: { [work] step in work.withLock { $0.record(step) } })
     }
 
-    private func store(_ count: Int) async throws {
+    private func storeSessions(_ count: Int) async throws {
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         let drafts = (0..<count).map { _ in SessionDraft.draft() }
         var sessions = NewSessions(drafts: drafts, createdAt: .now)
@@ -57,7 +57,7 @@ import TransportTesting
     /// An operation on all sessions writes each session once, and at most 10,000 sessions in each transaction.
     @Test(arguments: [SessionOperation.runNext, .hold, .cancel()])
     func operationWritesEachSessionOnce(_ operation: SessionOperation) async throws {
-        try await store(Self.count)
+        try await storeSessions(Self.count)
         let queue = try await open()
         work.withLock { $0 = Work() }
         #expect(try await queue.apply(operation, to: .all).count == Self.count)
@@ -67,20 +67,20 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A queue opens with very many sessions for which the app called `runNext` in an earlier process. The opening executes hardly more
-    /// statements than with few sessions.
+    /// A queue opens with very many sessions for which the app called `runNext` in an earlier process. Opening executes at most 20
+    /// statements more than with ten sessions.
     @Test func openingWithPrioritizedSessionsExecutesFewStatements() async throws {
         var statements: [Int] = []
         for count in [10, Self.count] {
-            let fixture = try LargeGroupTests()
-            try await fixture.store(count)
-            var queue = try await fixture.open()
+            let test = try LargeGroupTests()
+            try await test.storeSessions(count)
+            var queue = try await test.open()
             try await queue.apply(.runNext, to: .all)
             let ids = await queue.sessionIDs()
             await queue.shutdown()
-            queue = try await fixture.open()
+            queue = try await test.open()
             #expect(await queue.sessionIDs() == ids)
-            statements.append(fixture.work.withLock(\.statements))
+            statements.append(test.work.withLock(\.statements))
             await queue.shutdown()
         }
         #expect(statements[1] <= statements[0] + 20, "\(statements)")
@@ -97,7 +97,7 @@ import TransportTesting
             drafts.removeFirst(10_000)
         }
         for operation in [SessionOperation.runNext, .hold, .release] {
-            // Begins with the last session, so that each session gets a position before all others.
+            // Begins with the last session, so that each session gets a position before all other sessions.
             for key in (1...SessionKey(Self.count)).reversed() where key % 8 == 0 {
                 guard let id = scheduler.view(key)?.id else { continue }
                 _ = try scheduler.perform(.perform(operation, .one(.id(id))))
@@ -186,7 +186,7 @@ extension LargeGroupTests {
         try await expectTransfer(try await fixture.open(rowsPerSweep: Self.limit))
     }
 
-    /// The queue removes the unfinished uploads of a cancelled group in batches.
+    /// The queue moves the checkpoints of a cancelled group to the stored list of pending removals, in batches.
     @Test func cancellationOfGroupMovesCheckpointsInBatches() async throws {
         try await prepareSessions(.waiting, filesAre: .failed)
         let store = try await QueueStore.open(.folder(path), clock: .system)
@@ -204,7 +204,7 @@ extension LargeGroupTests {
         try await changes.observe(queue.store)
         #expect(try await queue.apply(.cancel(discarding: true), to: .all).count == Self.sessionCount)
         await queue.deferredDeletion.waitUntilDone()
-        // A moved checkpoint is a deleted row and a new row, and its file gets a new generation.
+        // To move a checkpoint, the queue deletes a row, adds another row, and gives the file a new generation.
         #expect(changes.maximum <= 3 * Self.limit + Self.tolerance)
         await queue.shutdown()
         let inspection = try StoreInspection(path)

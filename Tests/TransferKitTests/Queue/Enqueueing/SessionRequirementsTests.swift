@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions that an account's endpoints can't perform. The queue rejects them when they are enqueued, not when they run.
+/// Sessions that an account's endpoints can't perform. The queue rejects these sessions when they are enqueued, not when they run.
 @Suite struct SessionRequirementsTests {
     private let fixture: QueueFixture
     private let transport: PickyTransport
@@ -25,7 +25,7 @@ import TransportTesting
         host == "absent" ? Endpoint(transport: "absent", address: "absent://host/") : fixture.memory.endpoint(host: host)
     }
 
-    /// Options that some hosts of ``PickyTransport`` reject.
+    /// Options that ``PickyTransport`` rejects for some hosts.
     private static let withColor = SessionOptions(metadata: ["color": "1"])
 
     @Test(

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Updates of sessions: their account, name, start, and options.
+/// Updates of a session's account, name, start time, dependency, options and items.
 @Suite struct UpdateTests {
     private let fixture: QueueFixture
 
@@ -210,7 +210,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An old failed session that can't be performed after an update does not prevent the update of the other sessions.
+    /// A group update skips a failed session that could not be performed after the update, and updates the other sessions.
     @Test func groupUpdateSkipsFailedSessions() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."))
@@ -226,7 +226,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Items that have not begun can be replaced, even those after a folder that has not been read. The queue deletes the data of
+    /// Items that have not begun can be replaced, even items after a folder that has not been read. The queue deletes the data of
     /// replaced items.
     @Test func replacesItemsThatHaveNotBegun() async throws {
         var queue = try await fixture.openWithAccounts()

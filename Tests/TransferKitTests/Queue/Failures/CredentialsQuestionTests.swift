@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The queue's requests for credentials: how often the queue calls the delegate, and how soon it retries afterwards.
+/// When the queue requests credentials from the delegate, and when it retries the account's sessions afterwards.
 @Suite struct CredentialsQuestionTests {
     private let fixture: QueueFixture
 
@@ -13,7 +13,7 @@ import TransportTesting
         fixture = try QueueFixture(memory: MemoryTransport(acceptedSecret: "good"))
     }
 
-    /// A delegate that counts the requests for credentials, and always returns the same value.
+    /// A delegate that counts the requests for credentials, and always returns the same decision.
     private actor FixedDelegate: TransferQueueDelegate {
         private(set) var count = 0
         private let decision: CredentialsDecision
@@ -30,8 +30,8 @@ import TransportTesting
         }
     }
 
-    /// If the server keeps rejecting the delegate's credentials, the delay before the next request doubles each time.
-    @Test func delaysUseOfRejectedCredentials() async throws {
+    /// If the server keeps rejecting the delegate's credentials, the delay before the next attempt doubles each time.
+    @Test func delaysAttemptsWithRejectedCredentials() async throws {
         let delegate = FixedDelegate(.retry)
         let queue = try await fixture.open(delegate: delegate)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
@@ -70,7 +70,7 @@ import TransportTesting
         #expect(fixture.memory.attempts.count == 1)
     }
 
-    /// A token server that is down must not block the account.
+    /// A `TransferError` from the app's closure keeps its failure class. So a token server that is down does not block the account.
     @Test func errorOfAppKeepsFailureClass() async throws {
         let unavailable = TransferError(.transient, .serverUnavailable, "The token server is down.")
         let provider = ReferencedCredentials { _ in throw unavailable }
@@ -91,8 +91,8 @@ import TransportTesting
         #expect(try JSONDecoder().decode(CredentialReference.self, from: stored) == .password(.app("studio")))
     }
 
-    /// A secret in memory is used, but not stored. The next process finds the account without the secret, and reports that the app must
-    /// save the account again.
+    /// The queue uses a secret in memory, but does not store the secret. The next process finds the account without the secret, and reports
+    /// that the app must save the account again.
     @Test func secretInMemoryIsNeverStored() async throws {
         var endpoint = fixture.memory.endpoint(host: "a")
         endpoint.credentials = [.password(.value(Secret("good")))]
@@ -110,10 +110,10 @@ import TransportTesting
         let store = fixture.folder.path.appending("store")
         let names = try FileManager.default.subpathsOfDirectory(atPath: store.string)
         let files = names.compactMap { FileManager.default.contents(atPath: store.pushing(FilePath($0)).string) }
-        #expect(files.contains { $0.range(of: Data(secret.id.uuidString.utf8)) != nil }, "the storage folder contains the ID")
+        #expect(files.contains { $0.range(of: Data(secret.id.uuidString.utf8)) != nil }, "the storage folder contains the secret's ID")
         #expect(!files.contains { $0.range(of: Data("good".utf8)) != nil }, "no file contains the secret")
 
-        // An earlier process could have saved this account, which has only the ID of a secret.
+        // This account has only the ID of a secret, as if an earlier process had saved the account.
         endpoint.credentials = [
             try JSONDecoder().decode(
                 CredentialReference.self,
@@ -129,7 +129,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A process does not keep secrets in memory that no account needs.
+    /// When no account needs a secret any more, the process releases the secret.
     @Test func forgetsSecretsInMemory() throws {
         func encoded() throws -> Data { try JSONEncoder().encode([CredentialReference.Source.value(Secret("good"))]) }
         let decoded = try JSONDecoder().decode([CredentialReference.Source].self, from: encoded())

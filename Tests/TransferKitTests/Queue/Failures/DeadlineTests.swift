@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The maximum time from the first start of a session until its end.
+/// The maximum time between a session's first start and its end.
 @Suite struct DeadlineTests {
     private let fixture: QueueFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -20,7 +20,7 @@ import TransportTesting
             options: SessionOptions(stallTimeout: .seconds(100_000), deadline: deadline, filesInFlight: 1))
     }
 
-    /// Opens and starts a queue with a session of one file, half of which is sent. The rest waits for the gate.
+    /// Opens and starts a queue with a session that uploads one file. The returned gate stops the upload halfway.
     private func beginFile() async throws -> (TransferQueue, TransferSession, MemoryGate) {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)
@@ -41,7 +41,7 @@ import TransportTesting
         let error = await #expect(throws: TransferError.self) { try await session.value }
         #expect(error?.code == .deadlineExceeded && error?.message.contains("100") == true, "\(String(describing: error))")
         #expect(try await queue.items(of: session.id).map(\.state) == [.completed, .pending])
-        // The time until the deadline begins again with a retry.
+        // After a retry, the time until the deadline counts from the next start.
         gate.open()
         try await queue.retry(session.id)
         #expect(try await session.value.state == .completed)
@@ -53,15 +53,15 @@ import TransportTesting
         let session = try await queue.enqueue(try request("1"))
         fixture.clock.advance(by: deadline * 2)
         try await queue.start()
-        #expect(try await session.value.state == .completed, "the time begins with the first start, not with the call")
+        #expect(try await session.value.state == .completed, "the time counts from the first start, not from the call of enqueue")
         await queue.shutdown()
     }
 
-    /// A reason why a session does not run.
+    /// A reason why a session waits.
     enum Wait: CaseIterable {
         case retry, blockedAccount, unreachableEndpoint, network, displacement, dependency
 
-        /// Makes a session wait, unless the failure of its attempt already does.
+        /// Makes a session wait. Does nothing for a reason with a ``failure``, because the failed attempt already makes the session wait.
         func begin(_ session: TransferSession, _ queue: TransferQueue, _ memory: MemoryTransport) async throws {
             switch self {
             case .retry, .blockedAccount, .unreachableEndpoint: break
@@ -122,13 +122,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A held session does not fail at its deadline. It fails when the app releases it.
+    /// A held session does not fail at its deadline, but when the app releases the session.
     @Test func heldSessionFailsWhenReleased() async throws {
         let (queue, session, gate) = try await beginFile()
         try await session.hold()
         while try await session.status.state != .held { await Task.yield() }
         fixture.clock.advance(by: deadline)
-        // This call returns after the queue has noticed that the deadline has passed.
+        // When this call returns, the queue has noticed that the deadline has passed.
         try await queue.setRetention(.keepAll)
         #expect(try await session.status.state == .held)
         try await session.release()
@@ -188,7 +188,7 @@ import TransportTesting
             try await queue.pause(id)
             fixture.clock.advance(by: deadline)
         }
-        #expect(try await queue.status(of: id).state != .failed, "no session fails in a stopped queue, or while it is paused")
+        #expect(try await queue.status(of: id).state != .failed, "a session does not fail while it is paused or the queue is stopped")
         let attempts = memory.attempts.count
         try await queue.start()
         if !isRestarted { try await queue.resume(id) }
@@ -199,7 +199,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue measures time by the uptime, so setting the clock forward does not shorten the time until the deadline.
+    /// The queue measures the time by the machine's uptime, so setting the clock forward does not shorten the time until the deadline.
     @Test func clockSetForwardDoesNotShortenTime() async throws {
         let (queue, session, gate) = try await beginFile()
         fixture.clock.advance(by: deadline / 4)
@@ -235,7 +235,7 @@ import TransportTesting
     }
 
     /// Setting the clock back does not extend the time until the deadline.
-    @Test func wrongDateDoesNotExtendTime() async throws {
+    @Test func clockSetBackDoesNotExtendTime() async throws {
         let (queue, session, gate) = try await beginFile()
         try await queue.pause(session.id)
         fixture.clock.setDate(by: -1_000_000)

@@ -9,7 +9,7 @@ import TransportTesting
 @Suite struct FailureTests {
     private let fixture: QueueFixture
     private var memory: MemoryTransport { fixture.memory }
-    private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
+    private let connectionLoss = TransferError(.transient, .connectionLost, "The connection broke.")
 
     init() throws {
         fixture = try QueueFixture()
@@ -17,7 +17,7 @@ import TransportTesting
 
     @Test func shortDelayKeepsSlot() async throws {
         let queue = try await fixture.openWithAccounts()
-        memory.faults.append(.fail(broken))
+        memory.faults.append(.fail(connectionLoss))
         let first = try await queue.enqueue(try fixture.upload("1"))
         try await queue.enqueue(try fixture.upload("2"))
         try await queue.start()
@@ -39,8 +39,8 @@ import TransportTesting
         try await queue.start()
         #expect(try await second.value.state == .completed)
         #expect(try await first.status.state == .waiting)
-        guard case .endpointsUnavailable = try await third.status.why else { throw broken }
-        guard case .retry = try await first.status.why else { throw broken }
+        guard case .endpointsUnavailable = try await third.status.why else { throw connectionLoss }
+        guard case .retry = try await first.status.why else { throw connectionLoss }
         #expect(try await first.status.error?.code == .serverError)
         let unavailable = try #require(await queue.account("a")?.unavailableEndpoints.first)
         #expect(
@@ -89,7 +89,7 @@ import TransportTesting
 
     @Test func editedAccountAppliesToNextAttempt() async throws {
         let queue = try await fixture.openWithAccounts()
-        memory.failNext(with: broken, for: "1")
+        memory.failNext(with: connectionLoss, for: "1")
         let session = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1)))
         try await queue.start()
         await fixture.clock.waitForSleep(of: .seconds(1))
@@ -102,11 +102,11 @@ import TransportTesting
 
     @Test func limitsAttempts() async throws {
         let queue = try await fixture.openWithAccounts()
-        memory.failNext(3, with: broken)
+        memory.failNext(3, with: connectionLoss)
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
         let session = try await queue.enqueue(try fixture.upload("1", options: options))
         try await queue.start()
-        #expect(try await #require(throws: TransferError.self) { try await session.value } == broken)
+        #expect(try await #require(throws: TransferError.self) { try await session.value } == connectionLoss)
         #expect(memory.attempts.count == 3)
         #expect(try await session.status.statistics.filesFailed == 1)
         await queue.shutdown()
@@ -181,7 +181,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func restartsFileIfServerLostItsBytes() async throws {
+    @Test func restartsFileIfServerLostUpload() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.cut(afterBytes: 5_000))
         memory.faults.append(.forget)

@@ -27,9 +27,11 @@ import TransportTesting
         await queue.waitUntilIdle(scheduled: false)
     }
 
-    /// The errors of attempts during an outage. Either no process is listening (nil), a proxy responds for a stopped server, a server accepts
-    /// connections but never responds, or a forwarder closes connections during the handshake. If a forwarder closes them after an HTTP
-    /// request, the error has the code of a proxy's response.
+    /// The errors of attempts during an outage, in this order:
+    /// - No process is listening (nil).
+    /// - A proxy responds for a stopped server, or a forwarder closes connections after an HTTP request.
+    /// - A server accepts connections, but never responds.
+    /// - A forwarder closes connections during the handshake.
     static let outages: [TransferError?] = [
         nil, TransferError(.transient, .serverUnavailable, "502"), TransferError(.unreachable, .stalled, "Nothing moved."),
         TransferError(.unreachable, .connectionLost, "Closed without a byte."),
@@ -97,8 +99,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Only the refused file remains. It may fail only while the server serves other files. Earlier responses to other files are no longer
-    /// evidence of this, so the refused file waits.
+    /// Only the refused file remains. It may fail only while the server serves other files. Earlier responses to other files are no
+    /// evidence that the server still works, so the refused file waits.
     @Test func singleFileWaitsForServer() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")
@@ -110,7 +112,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The proxy requests a delay that is longer than the interval between probes.
+    /// The server requests a delay that is longer than the interval between probes.
     @Test func respectsDelayOfServerInOutage() async throws {
         let busy = TransferError(.transient, .serverUnavailable, "503", retryAfter: .seconds(120))
         let queue = try await open(sessions: 3, failing: busy)

@@ -18,7 +18,7 @@ import TransportTesting
         try queue.add("A B")
         #expect(queue.states == "A=waiting B=waiting")
         #expect(queue.waitReason(of: "A") == .networkConstraint(.unavailable))
-        #expect(queue.isIdle, "the queue is idle, because it waits for the app to report a network")
+        #expect(queue.isIdle, "a queue that waits for the app to report a network is idle")
         try queue.apply(.run(), "B")
         #expect(queue.waitReason(of: "B") == .networkConstraint(.unavailable), "run() does not override the network condition")
         try queue.perform(.setNetwork(.expensive))

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions whose changes the database always rejects. The queue quarantines such a session, and all others continue.
+/// Sessions whose changes the database always rejects. The queue quarantines such a session, and the other sessions continue.
 @Suite struct RefusedChangeTests {
     private let fixture: QueueFixture
     private let names = ["1", "2", "3", "4"]
@@ -15,7 +15,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// Adds a trigger to the database, through a separate connection. The trigger rejects certain changes.
+    /// Makes the database reject the changes that `change` specifies. A separate connection adds a trigger with the given name.
     private func refuse(_ change: String, _ name: String = "refusal") async throws {
         let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
         let trigger = "CREATE TRIGGER \(name) BEFORE \(change) BEGIN SELECT raise(ABORT, 'bad row'); END"
@@ -28,7 +28,7 @@ import TransportTesting
         return try await queue.enqueue(try names.map { try fixture.upload($0) })
     }
 
-    private func expectOthersCompleted(_ queue: TransferQueue, _ sessions: [TransferSession]) async throws {
+    private func expectOnlySecondSessionQuarantined(_ queue: TransferQueue, _ sessions: [TransferSession]) async throws {
         await queue.waitUntilIdle()
         let remaining = try await queue.sessions()
         #expect(remaining.map(\.id) == [sessions[0].id, sessions[2].id, sessions[3].id])
@@ -52,7 +52,7 @@ import TransportTesting
         try await queue.start()
         let reported: String? = await events.first { if case .quarantined(let text) = $0 { text } else { nil } }
         #expect(reported?.contains("bad row") == true)
-        try await expectOthersCompleted(queue, sessions)
+        try await expectOnlySecondSessionQuarantined(queue, sessions)
         #expect(await queue.status().mode == .running)
         await queue.shutdown()
     }

@@ -22,7 +22,7 @@ import TransportTesting
         #expect(try await queue.apply(.retry, to: .failed) == [partlyFailed.id, entirelyFailed.id])
         await queue.waitUntilIdle()
         #expect(try await queue.sessions().map(\.state) == [.completed, .completed, .completed, .cancelled])
-        #expect(fixture.memory.attempts.count == attemptsBefore + 2, "only failed files are sent again")
+        #expect(fixture.memory.attempts.count == attemptsBefore + 2, "only the failed files are retried")
         #expect(await queue.sessionIDs() == [partlyFailed.id, entirelyFailed.id, completed.id, cancelled.id])
         #expect(try await queue.apply(.retry, to: .failed) == [])
         await queue.shutdown()

@@ -17,9 +17,9 @@ import TransportTesting
         request = try fixture.upload("1")
     }
 
-    /// Takes the database's write lock through another connection, so all changes fail (true); or releases the lock (false).
-    private func refuseChanges(_ refuses: Bool) async throws {
-        if refuses {
+    /// Locks the database through another connection, so that all changes by the queue fail; or unlocks the database.
+    private func setDatabaseLocked(_ isLocked: Bool) async throws {
+        if isLocked {
             var configuration = Configuration()
             configuration.allowsUnsafeTransactions = true
             // Waits while the queue is in a transaction.
@@ -37,11 +37,11 @@ import TransportTesting
     @Test func rejectsUnstorableCommandWithoutEffect() async throws {
         let queue = try await fixture.openWithAccounts()
         let handle = try await queue.enqueue(request)
-        try await refuseChanges(true)
+        try await setDatabaseLocked(true)
         #expect(try await #require(throws: QueueError.self) { try await queue.start() }.code == .storageUnavailable)
         #expect(await queue.status().mode == .stopped)
         #expect(fixture.memory.attempts.isEmpty)
-        try await refuseChanges(false)
+        try await setDatabaseLocked(false)
         try await queue.start()
         #expect(try await handle.value.state == .completed)
         await queue.shutdown()
@@ -73,13 +73,13 @@ import TransportTesting
         let events = queue.events
         try await queue.start()
         try await gate.reached()
-        try await refuseChanges(true)
+        try await setDatabaseLocked(true)
         gate.open()
         let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
         #expect(failure?.message.contains("database is locked") == true)
         let status = await queue.status()
         #expect(status.running + status.waiting == 1 && status.completed == 0)
-        try await refuseChanges(false)
+        try await setDatabaseLocked(false)
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.statistics.filesDone == 1)
@@ -87,18 +87,18 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Another queue may soon send the files of a withdrawn session, so this queue must stop the run even if it can't store the
-    /// interruption.
+    /// Another queue may soon send the files of a withdrawn session, so this queue must stop the run even if the database rejects
+    /// the interruption.
     @Test func interruptsWithdrawnSessionImmediately() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 4_000)
         let handle = try await queue.enqueue(request)
         try await queue.start()
         try await gate.reached()
-        try await refuseChanges(true)
+        try await setDatabaseLocked(true)
         #expect(try await #require(throws: QueueError.self) { try await queue.withdraw(handle.id) }.code == .storageUnavailable)
         gate.open()
-        try await refuseChanges(false)
+        try await setDatabaseLocked(false)
         try await queue.withdraw(handle.id)
         #expect(await queue.sessionIDs().isEmpty)
         #expect(fixture.memory.contents(of: "1") == nil)
@@ -113,7 +113,7 @@ import TransportTesting
         let events = queue.events
         try await queue.start()
         try await first.reached()
-        try await refuseChanges(true)
+        try await setDatabaseLocked(true)
         first.open()
         try await second.reached()
         // The queue delays the report of a small file by at most 20 ms.
@@ -134,7 +134,7 @@ import TransportTesting
         #expect(status.state == .waiting && problem.contains("database is locked"))
         let all = await queue.status()
         #expect(all.running == 0 && all.waiting == 1)
-        try await refuseChanges(false)
+        try await setDatabaseLocked(false)
         second.open()
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
@@ -181,7 +181,7 @@ import TransportTesting
         let handle = try await queue.enqueue(try .upload(files, to: "a", options: SessionOptions(filesInFlight: 1)))
         try await queue.start()
         try await transport.begun.wait()
-        try await refuseChanges(true)
+        try await setDatabaseLocked(true)
         transport.mayContinue.open()
         while try await handle.status.state == .running { await Task.yield() }
         #expect((900...1_200).contains(transport.attempts.withLock { $0 }))
@@ -190,11 +190,11 @@ import TransportTesting
             Issue.record("\(status)")
             return
         }
-        try await refuseChanges(false)
+        try await setDatabaseLocked(false)
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.statistics.filesDone == 3_000)
-        // Only the files in flight were sent again.
+        // At most the one file in flight was sent twice.
         #expect(transport.attempts.withLock { $0 } <= 3_001)
         let largest = changes.withLock { $0.largest }
         #expect((900...1_200).contains(largest), "the largest transaction stores \(largest) files")
@@ -208,11 +208,11 @@ import TransportTesting
         let events = queue.events
         try await queue.start()
         await queue.waitUntilIdle(scheduled: false)
-        try await refuseChanges(true)
+        try await setDatabaseLocked(true)
         await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         _ = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
-        try await refuseChanges(false)
+        try await setDatabaseLocked(false)
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.state == .completed)
@@ -225,10 +225,10 @@ import TransportTesting
         let handle = try await queue.enqueue(request)
         try await queue.start()
         try await gate.reached()
-        try await refuseChanges(true)
+        try await setDatabaseLocked(true)
         await queue.shutdown()
         gate.open()
-        try await refuseChanges(false)
+        try await setDatabaseLocked(false)
         queue = try await fixture.open()
         #expect(try await queue.status(of: handle.id).state == .waiting)
         try await queue.start()

@@ -53,9 +53,9 @@ import TransportTesting
         let session = try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
         try await gate.reached()
-        let stopped = queue.events
+        let events = queue.events
         try await queue.stop()
-        _ = await stopped.first { if case .queueStopped = $0 { true } else { nil } }
+        _ = await events.first { if case .queueStopped = $0 { true } else { nil } }
         #expect(try await session.status.state == .waiting)
         #expect(try await session.status.why == .queueNotRunning)
         #expect(try await session.status.statistics.bytesDone == 4_000)
@@ -128,7 +128,7 @@ import TransportTesting
     @Test func rejectsDuplicateTransportID() async throws {
         let error = try await #require(throws: QueueError.self) { try await fixture.open(transports: [memory, MemoryTransport()]) }
         #expect(error.code == .duplicateTransport)
-        // The queue opens, so the failed call has unlocked the folder.
+        // This call succeeds only if the failed call has unlocked the folder.
         try await fixture.open().shutdown()
     }
 

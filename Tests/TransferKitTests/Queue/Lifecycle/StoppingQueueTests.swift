@@ -13,7 +13,7 @@ import TransportTesting
         queue = try await fixture.openWithAccounts()
     }
 
-    private func startWithOneRunning() async throws -> MemoryGate {
+    private func startWithOneRunningSession() async throws -> MemoryGate {
         let gate = fixture.memory.gate("1", atByte: 4_000)
         try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
@@ -22,7 +22,7 @@ import TransportTesting
     }
 
     @Test func drainInterruptsAtDeadline() async throws {
-        let gate = try await startWithOneRunning()
+        let gate = try await startWithOneRunningSession()
         let stop = Task { try await queue.stopAndWait(.drain, deadline: .seconds(7)) }
         await fixture.clock.waitForSleep(of: .seconds(7))
         fixture.clock.advance(by: .seconds(7))
@@ -33,7 +33,7 @@ import TransportTesting
     }
 
     @Test func drainWaitsForRuns() async throws {
-        let gate = try await startWithOneRunning()
+        let gate = try await startWithOneRunningSession()
         let stop = Task { try await queue.stopAndWait(.drain, deadline: .seconds(7)) }
         await fixture.clock.waitForSleep(of: .seconds(7))
         gate.open()
@@ -45,7 +45,7 @@ import TransportTesting
     @Test func stopWithoutRunsReportsDrained() async throws {
         try await queue.start()
         #expect(try await queue.stopAndWait() == .drained)
-        let gate = try await startWithOneRunning()
+        let gate = try await startWithOneRunningSession()
         #expect(try await queue.stopAndWait() == .interrupted)
         gate.open()
         #expect(try await queue.stopAndWait() == .drained, "the queue has already stopped")
@@ -53,7 +53,7 @@ import TransportTesting
     }
 
     @Test func startCancelsDrain() async throws {
-        let gate = try await startWithOneRunning()
+        let gate = try await startWithOneRunningSession()
         let stop = Task { try await queue.stopAndWait(.drain, deadline: .seconds(7)) }
         await fixture.clock.waitForSleep(of: .seconds(7))
         try await queue.start()

@@ -15,12 +15,12 @@ import TransferKit
 /// folder.
 @Suite struct StorageFolderTests {
     private let fixture: QueueFixture
-    private let store: FilePath
+    private let storageFolder: FilePath
 
     init() throws {
         fixture = try QueueFixture()
-        store = fixture.folder.path.appending("store")
-        try Self.make(store)
+        storageFolder = fixture.folder.path.appending("store")
+        try Self.make(storageFolder)
     }
 
     private static func make(_ folder: FilePath, mode: mode_t = 0o700) throws {
@@ -28,12 +28,12 @@ import TransferKit
         #expect(unsafe chmod(folder.string, mode) == 0)
     }
 
-    private func refusal(_ folder: FilePath? = nil) async throws -> String? {
+    private func openingError(_ folder: FilePath? = nil) async throws -> String? {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
         do {
             let queue = try await TransferQueue(
-                storage: .folder(folder ?? store), transports: [fixture.memory], configuration: configuration)
+                storage: .folder(folder ?? storageFolder), transports: [fixture.memory], configuration: configuration)
             await queue.shutdown()
             return nil
         } catch {
@@ -48,35 +48,35 @@ import TransferKit
         let victim = try fixture.folder.file("victim", size: 10)
         let before = try fixture.content("victim")
         for target in [victim, fixture.folder.path.appending("missing")] {
-            let link = store.appending(name).string
+            let link = storageFolder.appending(name).string
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target.string)
-            let message = try #require(try await refusal())
+            let message = try #require(try await openingError())
             #expect(message.contains(name) && message.contains("links"), "\(message)")
             try FileManager.default.removeItem(atPath: link)
         }
         #expect(try fixture.content("victim") == before)
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path.string).sorted() == ["store", "victim"])
-        #expect(try await refusal() == nil)
+        #expect(try await openingError() == nil)
     }
 
-    /// A hard link has the same type and owner as its file, so only the number of links reveals it.
+    /// A hard link has the same type and owner as its file, so only the number of links reveals the hard link.
     @Test func rejectsHardLinkedLock() async throws {
         let victim = try fixture.folder.file("victim", size: 10)
         let before = try fixture.content("victim")
-        let link = store.appending("owner.lock").string
+        let link = storageFolder.appending("owner.lock").string
         try FileManager.default.linkItem(atPath: victim.string, toPath: link)
-        let message = try #require(try await refusal())
+        let message = try #require(try await openingError())
         #expect(message.contains("owner.lock") && message.contains("hard link"), "\(message)")
         #expect(try fixture.content("victim") == before)
         try FileManager.default.removeItem(atPath: link)
-        #expect(try await refusal() == nil)
+        #expect(try await openingError() == nil)
     }
 
     @Test func rejectsLinkedSpool() async throws {
         let other = fixture.folder.path.appending("other")
         try Self.make(other)
-        try FileManager.default.createSymbolicLink(atPath: store.appending("spool").string, withDestinationPath: other.string)
-        let message = try #require(try await refusal())
+        try FileManager.default.createSymbolicLink(atPath: storageFolder.appending("spool").string, withDestinationPath: other.string)
+        let message = try #require(try await openingError())
         #expect(message.contains("spool"), "\(message)")
     }
 
@@ -85,7 +85,7 @@ import TransferKit
         let victim = try fixture.folder.file("victim", size: 10)
         let queue = try await fixture.open()
         await queue.shutdown()
-        let store = try await QueueStore.open(.folder(store), clock: .system)
+        let store = try await QueueStore.open(.folder(storageFolder), clock: .system)
         var draft = ItemDraft(kind: .blob, source: Data(name.utf8), destination: Data("d".utf8), size: 1)
         await store.discardBlobs(of: [draft])
         draft.kind = .stream
@@ -96,17 +96,17 @@ import TransferKit
 
     @Test(arguments: [(0o777, false), (0o722, false), (0o1777, false), (0o755, true), (0o700, true)] as [(mode_t, Bool)])
     func checksModeOfFolder(mode: mode_t, isTrusted: Bool) async throws {
-        try Self.make(store, mode: mode)
-        let message = try await refusal()
+        try Self.make(storageFolder, mode: mode)
+        let message = try await openingError()
         #expect((message == nil) == isTrusted, "\(message ?? "")")
         if let message { #expect(message.contains("chmod go-w"), "\(message)") }
     }
 
-    /// A user may paste the advice into a shell.
-    @Test func quotesFolderInAdvice() async throws {
+    /// A user may paste the command from the message into a shell.
+    @Test func quotesFolderInCommand() async throws {
         let folder = fixture.folder.path.appending("a'; touch b #")
         try Self.make(folder, mode: 0o777)
-        #expect(try await refusal(folder)?.contains(#"a'\''; touch b #', or"#) == true)
+        #expect(try await openingError(folder)?.contains(#"a'\''; touch b #', or"#) == true)
     }
 
     @Test(arguments: [(0o777, false), (0o1777, true), (0o755, true)] as [(mode_t, Bool)])
@@ -114,45 +114,45 @@ import TransferKit
         let parent = fixture.folder.path.appending("parent")
         try Self.make(parent.appending("queue"))
         try Self.make(parent, mode: mode)
-        let message = try await refusal(parent.appending("queue"))
+        let message = try await openingError(parent.appending("queue"))
         #expect((message == nil) == isTrusted, "\(message ?? "")")
         // The same rule applies to a link outside the parent folder that leads to the storage folder, and to a link inside the parent
         // folder.
         let link = fixture.folder.path.appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: parent.appending("queue").string)
-        #expect((try await refusal(link) == nil) == isTrusted)
-        try FileManager.default.createSymbolicLink(atPath: parent.appending("link").string, withDestinationPath: store.string)
-        #expect((try await refusal(parent.appending("link")) == nil) == isTrusted)
+        #expect((try await openingError(link) == nil) == isTrusted)
+        try FileManager.default.createSymbolicLink(atPath: parent.appending("link").string, withDestinationPath: storageFolder.string)
+        #expect((try await openingError(parent.appending("link")) == nil) == isTrusted)
     }
 
     @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another user")) func rejectsFoldersOfOtherUsers() async throws {
-        #expect(unsafe chown(store.string, 65_534, 65_534) == 0)
-        let message = try #require(try await refusal())
+        #expect(unsafe chown(storageFolder.string, 65_534, 65_534) == 0)
+        let message = try #require(try await openingError())
         #expect(message.contains("another user (user ID 65534)"), "\(message)")
         let parent = fixture.folder.path.appending("parent")
         try Self.make(parent.appending("queue"))
         #expect(unsafe chown(parent.string, 65_534, 65_534) == 0)
-        #expect(try await refusal(parent.appending("queue"))?.contains("parent") == true)
+        #expect(try await openingError(parent.appending("queue"))?.contains("parent") == true)
         // The owner of a sticky folder can replace the folders in it.
         try Self.make(parent, mode: 0o1777)
-        #expect(try await refusal(parent.appending("queue"))?.contains("another user (user ID 65534)") == true)
+        #expect(try await openingError(parent.appending("queue"))?.contains("another user (user ID 65534)") == true)
         #expect(unsafe chown(parent.string, 0, 0) == 0)
-        #expect(try await refusal(parent.appending("queue")) == nil)
-        // The owner of a link could change its target at any time.
+        #expect(try await openingError(parent.appending("queue")) == nil)
+        // The owner of a link could change the link's target at any time.
         let mine = fixture.folder.path.appending("mine")
         try Self.make(mine)
         let link = fixture.folder.path.appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: mine.string)
-        #expect(try await refusal(link) == nil)
+        #expect(try await openingError(link) == nil)
         #expect(unsafe lchown(link.string, 65_534, 65_534) == 0)
-        #expect(try await refusal(link)?.contains("link owned by another user") == true)
+        #expect(try await openingError(link)?.contains("link owned by another user") == true)
     }
 
     /// The queue accepts write access for a group whose ID equals the user's ID. By convention, such a group is private to the user.
     @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another group")) func checksGroupOfFolder() async throws {
-        try Self.make(store, mode: 0o770)
-        #expect(try await refusal() == nil)
-        #expect(unsafe chown(store.string, 0, 65_534) == 0)
-        #expect(try await refusal()?.contains("chmod go-w") == true)
+        try Self.make(storageFolder, mode: 0o770)
+        #expect(try await openingError() == nil)
+        #expect(unsafe chown(storageFolder.string, 0, 65_534) == 0)
+        #expect(try await openingError()?.contains("chmod go-w") == true)
     }
 }

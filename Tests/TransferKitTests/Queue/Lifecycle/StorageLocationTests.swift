@@ -14,7 +14,7 @@ import TransportTesting
 #endif
 
 @Suite struct StorageLocationTests {
-    /// Opens a queue in memory, and enqueues a session that sends three bytes from memory.
+    /// Opens a queue with storage in memory, and enqueues a session that sends three bytes.
     private static func open(_ memory: MemoryTransport = MemoryTransport()) async throws -> (TransferQueue, TransferSession) {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
@@ -33,9 +33,9 @@ import TransportTesting
             let parents = [FilePath("/dev/shm"), Storage.variable("XDG_RUNTIME_DIR")].compactMap(\.self)
             #expect(parents.contains { folder.starts(with: $0) }, "\(folder) may be on a disk")
         #endif
-        var mode = stat()
-        let result = unsafe lstat(folder.string, &mode)
-        #expect(result == 0 && mode.st_mode & 0o777 == 0o700)
+        var attributes = stat()
+        let result = unsafe lstat(folder.string, &attributes)
+        #expect(result == 0 && attributes.st_mode & 0o777 == 0o700)
         try await queue.start()
         #expect(try await session.value.state == .completed)
         await queue.shutdown()
@@ -49,7 +49,7 @@ import TransportTesting
         while exists(folder) { await Task.yield() }
     }
 
-    /// Each queue that opens removes abandoned folders. It must not remove a folder that another queue is creating at the same time.
+    /// When a queue opens, it removes abandoned folders. It must not remove a folder that another queue is creating at the same time.
     @Test func eachQueueHasItsOwnStorageInMemory() async throws {
         let folders = try await withThrowingTaskGroup(of: FilePath.self) { group in
             for _ in 0..<20 {
@@ -89,7 +89,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// With the usual minimum of 64 MiB, a container with 64 MiB of shared memory could start no session.
+    /// With the usual minimum of 64 MiB of free space, a container with 64 MiB of shared memory could start no session.
     @Test func smallFileSystemNeedsLessFreeSpace() async throws {
         let folder = try TemporaryFolder()
         let disk = try SmallDisk(.mounted, in: folder.path, megabytes: 32)

@@ -4,8 +4,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct AccountDeletionTests {
-    /// While sessions of other accounts depend on sessions of an account, the account can't be deleted. Otherwise, the dependents would
-    /// wait forever.
+    /// An account can't be deleted while sessions of other accounts depend on its sessions. Otherwise, the dependents would wait forever.
     @Test func keepsSessionsWithDependents() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

@@ -17,7 +17,7 @@ import TransportTesting
         transport = StubbornTransport(fixture.memory)
     }
 
-    /// Starts sessions at a host, and cancels them once each session has a partial upload.
+    /// Starts one session for each name at a host. Cancels the sessions once each of them has a partial upload.
     private func cancel(_ names: [String], at host: String, in queue: TransferQueue) async throws {
         try await queue.setMaxConcurrentSessions(names.count)
         try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
@@ -121,7 +121,7 @@ import TransportTesting
     }
 
     /// The test drops an index that the queue needs to read the back-off times that earlier processes stored. The queue must still back off
-    /// when a host requests it.
+    /// when a host requests a delay.
     @Test func backsOffAlthoughStoredBackOffsCannotBeRead() async throws {
         var queue = try await fixture.open(transports: [transport])
         await queue.shutdown()
@@ -145,8 +145,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A host with thousands of due removals asks the queue to back off. One statement then drops all expired removals, and another one
-    /// postpones the other removals.
+    /// A host with thousands of due removals asks the queue to back off. One statement then drops all expired removals, and a second
+    /// statement postpones the rest.
     @Test func postponesRemovalsAtBackedOffHostTogether() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await fixture.open(transports: [transport])
@@ -262,7 +262,7 @@ extension DiscardOutboxTests {
         await queue.shutdown()
     }
 
-    /// The clock is set back by many years while the only other removal is in progress, so the queue has already looked for due removals.
+    /// The clock is set back by many years after the queue has looked for due removals, while a removal at another host is in progress.
     @Test func sleepsNoLongerThanLongestDelayAfterClockIsSetBack() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         let queue = try await fixture.open(transports: [transport])

@@ -20,7 +20,7 @@ import TransportTesting
     /// Opens a queue with one cancelled session for each host. Each session has a partial upload.
     ///
     /// - Parameter hung: A latch that opens when the removal at the first host hangs.
-    private func openWithCancelledSessions(_ hosts: [String], where hung: Latch) async throws -> TransferQueue {
+    private func openWithCancelledSessions(_ hosts: [String], waitingFor hung: Latch) async throws -> TransferQueue {
         try await openWithCancelledSessions(hosts) { _ in try await hung.wait() }
     }
 
@@ -40,7 +40,7 @@ import TransportTesting
             try await queue.start()
             try await gate.reached()
         }
-        // Cancels the first session alone, so that its removal begins before there are others. If all sessions were cancelled together,
+        // Cancels the first session alone, so that this session's removal begins first. If all sessions were cancelled together,
         // their runs would end in an unpredictable order.
         try await sessions.removeFirst().cancel(discarding: true)
         try await wait(queue)
@@ -61,9 +61,9 @@ import TransportTesting
         }
     }
 
-    @Test func hangingHostDoesNotDelayOthers() async throws {
+    @Test func retriesHangingRemovalAfterTimeout() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await openWithCancelledSessions(["a", "b", "c"], where: hung)
+        let queue = try await openWithCancelledSessions(["a", "b", "c"], waitingFor: hung)
         #expect(fixture.memory.partialCount == 3)
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
@@ -77,9 +77,9 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func hangingRemovalDoesNotDelayOthers() async throws {
+    @Test func hangingRemovalDoesNotDelayOtherHosts() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await openWithCancelledSessions(["a", "b", "c"], where: hung)
+        let queue = try await openWithCancelledSessions(["a", "b", "c"], waitingFor: hung)
         while fixture.memory.partialCount > 1 { await Task.yield() }
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
@@ -89,7 +89,7 @@ import TransportTesting
 
     @Test func givesUpAfterWeek() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: false)
-        let queue = try await openWithCancelledSessions(["a"], where: hung)
+        let queue = try await openWithCancelledSessions(["a"], waitingFor: hung)
         fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
         await queue.waitUntilIdle()
         #expect(try await pendingRemovals(queue) == 0)
@@ -99,7 +99,7 @@ import TransportTesting
 
     @Test func shutsDownDespiteHangingHost() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await openWithCancelledSessions(["a"], where: hung)
+        let queue = try await openWithCancelledSessions(["a"], waitingFor: hung)
         let end = Task { await queue.shutdown() }
         await fixture.clock.waitForSleep(of: .seconds(5))
         fixture.clock.advance(by: .seconds(5))
@@ -110,8 +110,8 @@ import TransportTesting
 
 /// Delays that hosts request, and the queue's own delays.
 extension DiscardTests {
-    /// Opens a queue with `count` cancelled sessions at one host. Each session has a partial upload.
-    private func openWithCancelledSessions(at host: String, _ count: Int, logger: Logger? = nil) async throws -> TransferQueue {
+    /// Opens a queue with `count` cancelled sessions at a host. Each session has a partial upload.
+    private func openWithCancelledSessions(at host: String, count: Int, logger: Logger? = nil) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport], logger: logger)
         try await queue.setMaxConcurrentSessions(count)
         try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
@@ -126,7 +126,7 @@ extension DiscardTests {
 
     @Test func sendsOneRequestToHangingHost() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await openWithCancelledSessions(at: "a", 40)
+        let queue = try await openWithCancelledSessions(at: "a", count: 40)
         try await hung.wait()
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
@@ -138,7 +138,7 @@ extension DiscardTests {
 
     @Test func backsOffAsLongAsHostRequests() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
-        let queue = try await openWithCancelledSessions(at: "a", 40)
+        let queue = try await openWithCancelledSessions(at: "a", count: 40)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
         transport.acceptRequests()
@@ -151,8 +151,8 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// The first host requests its delay before the removals at the other hosts are due.
-    @Test func delayOfHostDoesNotApplyToOthers() async throws {
+    /// The first host requests a delay before the removals at the other hosts are due.
+    @Test func delayOfHostDoesNotApplyToOtherHosts() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await openWithCancelledSessions(["a", "b", "c"]) { queue in
             while transport.requestCount == 0 { await Task.yield() }
@@ -175,7 +175,7 @@ extension DiscardTests {
     /// removals at this host.
     @Test func givesUpIfHostPostponesForWeek() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
-        let queue = try await openWithCancelledSessions(at: "a", 40)
+        let queue = try await openWithCancelledSessions(at: "a", count: 40)
         await queue.waitUntilIdle()
         fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
         while try await pendingRemovals(queue) > 0 { await queue.waitUntilIdle() }
@@ -186,7 +186,7 @@ extension DiscardTests {
     /// A machine whose clock has no battery boots in 1970, and gets the correct date later.
     @Test func changedDateKeepsRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
-        var queue = try await openWithCancelledSessions(at: "a", 2)
+        var queue = try await openWithCancelledSessions(at: "a", count: 2)
         await queue.waitUntilIdle()
         fixture.clock.setDate(by: 50.0 * 365 * 24 * 3_600)
         fixture.clock.advance(by: .seconds(3_600))
@@ -205,13 +205,14 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// After a failure of the class `unsupported`, the queue gives up the removal, and logs a warning. If the code is
-    /// `unsupported`, too, because the server does not support removals, the queue logs nothing.
+    /// After a failure of the class `unsupported`, the queue gives up the removal, and logs a warning. If the failure's code is also
+    /// `unsupported`, the server does not support removals, and the queue logs nothing.
     @Test(arguments: [(TransferError.Code.credentialsRejected, 3), (.unsupported, 0)])
     func warnsAboutAbandonedUploads(code: TransferError.Code, warningCount: Int) async throws {
         let warnings = Locked(0)
         transport.refuse(at: "a", TransferError(.unsupported, code, "No."))
-        let queue = try await openWithCancelledSessions(at: "a", 3, logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
+        let logger = Logger(label: "test") { _ in CountingLog(warnings: warnings) }
+        let queue = try await openWithCancelledSessions(at: "a", count: 3, logger: logger)
         await queue.waitUntilIdle()
         try await advanceUntilNoRemovalIsPending(queue)
         #expect(transport.requestCount == 3)
@@ -222,7 +223,7 @@ extension DiscardTests {
     /// Before it becomes idle, a queue tries the postponed removals of an earlier process once, even if they are not due yet.
     @Test func nextProcessTriesPostponedRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
-        var queue = try await openWithCancelledSessions(at: "a", 70)
+        var queue = try await openWithCancelledSessions(at: "a", count: 70)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 70)
         #expect(try await queue.statistics().removalsDue == 70)
@@ -246,7 +247,7 @@ extension DiscardTests {
     /// delay.
     @Test func nextProcessRespectsDelayOfServer() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
-        var queue = try await openWithCancelledSessions(at: "a", 3)
+        var queue = try await openWithCancelledSessions(at: "a", count: 3)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
         await queue.shutdown()
@@ -264,10 +265,10 @@ extension DiscardTests {
         #expect(fixture.memory.partialCount == 0)
     }
 
-    /// The delay applies to the host, not only to the removal whose response contained it.
+    /// A delay that a host requests for one removal also applies to later removals at this host.
     @Test(arguments: [true, false]) func laterRemovalsRespectDelay(restarts: Bool) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
-        var queue = try await openWithCancelledSessions(at: "a", 1)
+        var queue = try await openWithCancelledSessions(at: "a", count: 1)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
         transport.acceptRequests()
@@ -292,7 +293,7 @@ extension DiscardTests {
     /// After a restart, the queue still uses a server's short delay, not the queue's own, longer delay.
     @Test func shortDelayOfServerStaysShort() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
-        var queue = try await openWithCancelledSessions(at: "a", 1)
+        var queue = try await openWithCancelledSessions(at: "a", count: 1)
         await queue.waitUntilIdle()
         for (passed, requestCount) in [(1, 1), (2, 2)] {
             await queue.shutdown()
@@ -307,7 +308,7 @@ extension DiscardTests {
 
     @Test func waitUntilIdleReturnsDespiteHangingServer() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await openWithCancelledSessions(at: "a", 2)
+        let queue = try await openWithCancelledSessions(at: "a", count: 2)
         try await hung.wait()
         async let idle: Void = queue.waitUntilIdle()
         await fixture.clock.waitForSleep(of: .seconds(30))
@@ -323,7 +324,7 @@ extension DiscardTests {
 
     @Test func stoppedQueueSendsNothing() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await openWithCancelledSessions(["a", "b", "c"], where: hung)
+        let queue = try await openWithCancelledSessions(["a", "b", "c"], waitingFor: hung)
         try await queue.stopAndWait()
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))

@@ -54,7 +54,7 @@ import TransportTesting
             return await !queue.hasLiveRuns
         }
         let cancelled = Task { await queue.waitUntilIdle(scheduled: false) }
-        // If a call of `waitUntilIdle` wrongly did not wait, it would return during this time.
+        // If `waitUntilIdle` did not wait for the run, the tasks would end during this time.
         for _ in 0..<50 { _ = await queue.status() }
         cancelled.cancel()
         await cancelled.value

@@ -31,7 +31,7 @@ import TransportTesting
         try await queue.sessions().map(\.name)
     }
 
-    private func rows(_ table: String) throws -> Int? {
+    private func rowCount(_ table: String) throws -> Int? {
         try StoreInspection(fixture.folder.path.appending("store")).count(table)
     }
 
@@ -45,7 +45,7 @@ import TransportTesting
         queue = try await open(.count(1))
         await queue.deferredDeletion.waitUntilDone()
         #expect(try await names(queue) == ["4"])
-        #expect(try rows("file") == 1 && rows("session") == 1 && rows("schedule") == 1)
+        #expect(try rowCount("file") == 1 && rowCount("session") == 1 && rowCount("schedule") == 1)
         await queue.shutdown()
     }
 
@@ -120,7 +120,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A virtual machine's clock runs years ahead while the queue is opened twice, and is then corrected.
+    /// A virtual machine's clock runs years ahead while the queue is opened twice. The clock is then corrected.
     @Test(arguments: [1.0, 5.0, 9.0]) func fastClockRemovesNoSession(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 50 * year)
@@ -145,7 +145,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A stored retention takes precedence over the configuration's retention, and applies to sessions that completed before.
+    /// A stored retention takes precedence over the configuration's retention, and also applies to sessions that are already complete.
     @Test func storesRetention() async throws {
         var queue = try await open(.keepAll)
         for name in ["1", "2", "3"] { try await queue.enqueue(try fixture.upload(name)) }

@@ -15,18 +15,18 @@ import TransportTesting
 
     @Test func forecastUsesRateOfAccount() async throws {
         let queue = try await fixture.openWithAccounts()
-        let (one, two) = (fixture.memory.gate("1", atByte: 5_000), fixture.memory.gate("2", atByte: 5_000))
+        let (firstGate, secondGate) = (fixture.memory.gate("1", atByte: 5_000), fixture.memory.gate("2", atByte: 5_000))
         let sessions = try await queue.enqueue(["1", "2", "3", "4", "5"].map { try fixture.upload($0) })
         try await queue.hold(sessions[3].id)
-        #expect(try await queue.forecast().map(\.expectedStart) == [nil, nil, nil, nil], "the queue does not run")
+        #expect(try await queue.forecast().map(\.expectedStart) == [nil, nil, nil, nil], "the queue is not running")
         try await queue.start()
-        try await one.reached()
+        try await firstGate.reached()
         #expect(try await queue.forecast().map(\.id) == [sessions[1].id, sessions[2].id, sessions[4].id])
         #expect(try await queue.forecast().map(\.expectedStart) == [nil, nil, nil], "no rate is known")
         // The first session sends 10,000 bytes in 10 seconds.
         fixture.clock.advance(by: .seconds(10))
-        one.open()
-        try await two.reached()
+        firstGate.open()
+        try await secondGate.reached()
         let now = fixture.clock.engineClock.date()
         let forecast = try await queue.forecast()
         #expect(forecast.map(\.id) == [sessions[2].id, sessions[4].id])

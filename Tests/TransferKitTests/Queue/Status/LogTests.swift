@@ -15,7 +15,7 @@ import TransportTesting
     }
 
     /// The messages at level info and above that begin with `start`.
-    private func messages(_ start: String) -> [(level: Logger.Level, text: String, metadata: [String: String])] {
+    private func messages(startingWith start: String) -> [(level: Logger.Level, text: String, metadata: [String: String])] {
         log.messages.withLock { $0.filter { $0.level >= .info && $0.text.hasPrefix(start) } }
     }
 
@@ -47,14 +47,14 @@ import TransportTesting
         let folder = fixture.folder.path.appending("store").string
         #expect(log.messages.withLock { $0.allSatisfy { $0.metadata["queue"] == folder } })
         for text in ["Opened the queue.", "The queue started.", "The queue stopped.", "Shut down the queue."] {
-            #expect(messages(text).count == 1, "\(text)")
+            #expect(messages(startingWith: text).count == 1, "\(text)")
         }
-        #expect(messages("A session started.").map { $0.metadata["session"] } == ["\(arrived.id)", "\(refused.id)"])
-        let completed = try #require(messages("A session completed.").first)
+        #expect(messages(startingWith: "A session started.").map { $0.metadata["session"] } == ["\(arrived.id)", "\(refused.id)"])
+        let completed = try #require(messages(startingWith: "A session completed.").first)
         #expect(completed.metadata["session"] == "\(arrived.id)" && completed.metadata["account"] == "a")
-        let failed = try #require(messages("A session failed: ").first)
+        let failed = try #require(messages(startingWith: "A session failed: ").first)
         #expect(failed.level == .error && failed.metadata["session"] == "\(refused.id)" && failed.metadata["account"] == "a")
-        let attempts = messages("An attempt failed: ")
+        let attempts = messages(startingWith: "An attempt failed: ")
         #expect(attempts.map { $0.metadata["attempt"] } == ["1"])
         #expect(attempts.allSatisfy { $0.metadata["item"] == "0" && $0.metadata["account"] == "a" && $0.metadata["endpoint"] != nil })
     }

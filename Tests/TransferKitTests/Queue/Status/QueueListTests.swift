@@ -10,11 +10,11 @@ import TransportTesting
 
     @Test func appliesEachChange() {
         var list = list()
-        let added = [
+        let changes = [
             list.apply(.willChangeQueue(orderRevision: 8)), list.apply(.added([ids[3]], index: 1)),
             list.apply(.didChangeQueue(orderRevision: 8)),
         ]
-        #expect(added == [nil, .inserted(1..<2), nil])
+        #expect(changes == [nil, .inserted(1..<2), nil])
         #expect(list.order == QueueOrder(sessions: [ids[0], ids[3], ids[1], ids[2]], revision: 8))
         _ = list.apply(.willChangeQueue(orderRevision: 9))
         #expect(list.apply(.moved(ids[0], from: 0, to: 3)) == .moved(from: 0, to: 3))
@@ -47,7 +47,7 @@ import TransportTesting
         let queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(fixture.upload("0"))
         let events = queue.events
-        // The list starts with the order after the second enqueueing, so it ignores the event of that change.
+        // The list starts with the order after the second call of `enqueue`, so the list ignores the event of this call.
         let second = try await queue.enqueue(fixture.upload("1"))
         var list = QueueList(await queue.order())
         #expect(list.order.sessions == [first.id, second.id])

@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Calls with an index in an outdated order.
+/// Calls with an index that refers to an outdated order.
 @Suite struct StaleOrderTests {
     @Test func enqueuesAtIndexOnlyIfOrderIsCurrent() async throws {
         let fixture = try QueueFixture()
@@ -22,7 +22,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func repeatedCallReturnsFirstSessionInAnyOrder() async throws {
+    @Test func repeatedCallReturnsFirstSessionDespiteStaleOrder() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let other = try await queue.enqueue(try fixture.upload("1"))

@@ -47,14 +47,14 @@ import TransportTesting
         #expect(current.secondsElapsed == 16 && current.averageRate == 625)
         let all = try await queue.statistics()
         #expect(all.secondsElapsed == 16 && all.averageRate == 625 && all.rate == nil && all.secondsRemaining == nil)
-        // The bytes that a removed session sent still count.
+        // The bytes that a removed session sent still count towards the average rate.
         try await queue.remove(id)
         let rest = try await queue.statistics()
         #expect(rest.files == 0 && rest.bytesTotal == 0 && rest.averageRate == 625)
         await queue.shutdown()
     }
 
-    /// The queue stores the times of attempts, so the times of earlier runs also count.
+    /// The queue stores the durations of the phases, so a session's durations include earlier runs.
     @Test func measuresPhasesOfTransfer() async throws {
         let transport = TimedTransport(clock: fixture.clock)
         var queue = try await fixture.open(transports: [transport])
@@ -98,7 +98,7 @@ import TransportTesting
         let all = try await queue.statistics()
         #expect(all.files == 6 && all.filesDone == 1 && all.filesFailed == 1)
         #expect(all.bytesTotal == 50_500 && all.bytesDone == 13_000 && all.bytesSent == 13_000)
-        #expect(all.bytesRemaining == 17_500, "held and failed sessions need user action")
+        #expect(all.bytesRemaining == 17_500, "held sessions and failed files are not included")
         gate.open()
         await queue.waitUntilIdle()
         let end = try await queue.statistics()
@@ -131,7 +131,7 @@ import TransportTesting
     }
 }
 
-/// A transport that fails the first upload after its last byte. Advances the clock in each phase of the transfer.
+/// A transport that advances the clock in each phase of a transfer. The first upload fails after its last byte.
 private struct TimedTransport: Transport {
     let id = TransportID(rawValue: "timed")
     let clock: TestClock

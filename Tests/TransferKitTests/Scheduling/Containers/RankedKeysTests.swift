@@ -71,7 +71,8 @@ import TransferKit
         }
     }
 
-    /// Each change looks up few ranks, and moves the keys of one block at most. Inserts 300,000 keys at the front, and removes them there.
+    /// Inserts 300,000 keys at the front, and removes these keys from the front. Each change must look up few ranks, and move the keys of at
+    /// most one block.
     @Test func changesAtFrontNeedLittleWork() {
         let count = 300_000
         var lookUps = 0
@@ -136,8 +137,8 @@ import TransferKit
         #expect(reads <= 3 * 20, "Each operation reads about log2(100,000) ranks.")
     }
 
-    /// A group call such as `runNext` for all sessions inserts each session before or after all earlier ones. The same happens when a
-    /// queue with such sessions is opened, or when these sessions are stopped.
+    /// A group call such as `runNext` for all sessions inserts each session before or after all earlier ones. The same happens when a process
+    /// opens a queue with such sessions, or when these sessions stop.
     @Test(arguments: [true, false]) func insertionsAtOneEndReadFewRanks(isFront: Bool) {
         var keys = RankedKeys()
         var reads = 0

@@ -19,9 +19,9 @@ enum Invariants {
         if isActivated, after.slots > limits.queue { return "an activation above the queue's limit" }
         if after.runs(of: nil) > max(limits.queue, before.runs(of: nil)) { return "a run above the queue's limit" }
         for (account, limit) in limits.accounts {
-            let ofAccount = after.sessions.filter { limits.account(of: $0.id) == account }
-            let isActivated = ofAccount.contains { $0.state == .running && !$0.isEnding && old[$0.id]?.holdsSlot != true }
-            let slots = after.runs(of: account) + ofAccount.count { $0.holdsSlot && !$0.hasRun }
+            let accountSessions = after.sessions.filter { limits.account(of: $0.id) == account }
+            let isActivated = accountSessions.contains { $0.state == .running && !$0.isEnding && old[$0.id]?.holdsSlot != true }
+            let slots = after.runs(of: account) + accountSessions.count { $0.holdsSlot && !$0.hasRun }
             if isActivated, slots > limit { return "an activation above the limit of \(account)" }
             if after.runs(of: account) > max(limit, before.runs(of: account)) { return "a run above the limit of \(account)" }
         }

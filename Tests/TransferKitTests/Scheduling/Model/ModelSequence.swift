@@ -1,8 +1,8 @@
 import TransferCore
 import TransferKit
 
-/// An input for a ``ModelRun``. Unlike an ``Input``, it identifies a run by the run's session, so that a sequence remains valid when steps
-/// are removed.
+/// An input for a ``ModelRun``. Unlike an ``Input``, a `ModelEvent` identifies a run by the run's session, so that a sequence remains valid
+/// when steps are removed.
 enum ModelEvent: Codable, Sendable {
     case command(Command)
     /// A report of the session's last run, or of the run that began `runsAgo` runs earlier.

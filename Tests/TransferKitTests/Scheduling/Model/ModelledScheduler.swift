@@ -116,8 +116,8 @@ struct ModelledScheduler {
     }
 
     private var runsPerAccount: [String: Int] {
-        let ofRemovedRuns = scheduler.flags.removedRuns.values.map { scheduler.accounts[$0]?.account.name ?? "" }
-        return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + ofRemovedRuns).reduce(into: [:]) { $0[$1, default: 0] += 1 }
+        let removedRuns = scheduler.flags.removedRuns.values.map { scheduler.accounts[$0]?.account.name ?? "" }
+        return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + removedRuns).reduce(into: [:]) { $0[$1, default: 0] += 1 }
     }
 
     /// The first inconsistency between the ledger of partial uploads and the scheduler; nil if they agree.

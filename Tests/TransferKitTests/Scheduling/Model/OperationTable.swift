@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The specification of the operations: what each of them does to a session in each state.
+/// The specification of the operations: the effect of each operation on a session in each state.
 ///
 /// A cell contains the session's state after the operation. If the session has a run, the cell contains the state after the end of this
 /// run. If the call throws an error, the cell contains the error's code; ✗ stands for `invalidTransition`.
@@ -48,7 +48,7 @@ enum OperationTable {
         line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces).replacingOccurrences(of: "✗", with: "invalidTransition") }
     }
 
-    /// All valid combinations. A stopped queue has no running or ending sessions.
+    /// All valid combinations of operation, state and mode. A stopped queue has no running or ending sessions.
     static let cells: [Cell] = rows.flatMap { row in
         zip(columns, row.dropFirst()).flatMap { state, cell in
             modes.filter { $0 != "stopped" || (state != "running" && state != "ending") }.map { mode in

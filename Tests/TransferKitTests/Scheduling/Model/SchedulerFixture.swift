@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// A queue for readable tests. Sessions have short names. After each step, the scheduler's state is compared with the state of
+/// A queue for readable tests. Sessions have short names. After each step, the fixture compares the scheduler's state with the state of
 /// ``ReferenceQueue``, a simple implementation of the same rules.
 struct SchedulerFixture {
     private(set) var run: ModelRun

@@ -25,7 +25,7 @@ enum Shrinker {
         }
     }
 
-    /// Describes a failure: the disagreement, and a shortened sequence that still causes one, also as JSON that can be replayed.
+    /// Describes a failure: the disagreement, and a shortened sequence that still causes a disagreement, also as JSON that can be replayed.
     static func report(_ sequence: ModelSequence, seed: UInt64, _ first: Disagreement) throws -> String {
         let shortest = shortest(sequence) { candidate in
             do throws(Disagreement) {
