@@ -27,7 +27,8 @@ let system = Target.Dependency.product(name: "SystemPackage", package: "swift-sy
 let inMemoryTracing = Target.Dependency.product(name: "InMemoryTracing", package: "swift-distributed-tracing")
 let tracing = Target.Dependency.product(name: "Tracing", package: "swift-distributed-tracing")
 
-// Only the loopback server and the web server need these dependencies. SwiftPM does not resolve packages that only a disabled trait needs.
+// Only `TUSLoopback`, `TransferWeb`, their programs and their tests need these dependencies. SwiftPM does not resolve packages that only a disabled
+// trait needs.
 let ifLoopbackServer = TargetDependencyCondition.when(traits: ["LoopbackServer", "Web"])
 let ifWeb = TargetDependencyCondition.when(traits: ["Web"])
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types", condition: ifLoopbackServer)
@@ -43,8 +44,8 @@ let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: 
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl", condition: ifWeb)
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: ifLoopbackServer)
 
-// Whether this package is a dependency of another package. When SwiftPM resolves versions, it reads the manifest of a dependency at "/".
-// When it builds, it reads the manifest in the dependency's checkout, which is named after the repository.
+// Whether another package depends on this package. When SwiftPM resolves versions, this package's directory is "/". When it builds, the directory is
+// checkouts/<repository>.
 let isDependency = Context.packageDirectory == "/" || Context.packageDirectory.split(separator: "/").dropLast().last == "checkouts"
 
 let package = Package(
@@ -87,7 +88,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.34.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        // The default traits are disabled, because they add libraries for configuration files and for all of Foundation.
+        // Hummingbird's default traits would add libraries that this package does not use, for example for configuration files.
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -171,7 +172,8 @@ let package = Package(
             name: "transferq-web", dependencies: ["TransferControl", "TransferWeb", argumentParser, system, unixSignals],
             swiftSettings: settings),
 
-        // A queue of several hosts. No other target needs libpq, so it has no entry for pkg-config, whose absence SwiftPM would report in each build.
+        // A queue of several hosts. CPostgres has no `pkgConfig`: on a host without libpq, SwiftPM would print a warning in every build, even of
+        // other targets.
         .systemLibrary(name: "CPostgres", path: "Plugins/PostgreSQL/CPostgres"),
         .target(
             name: "TransferFleet", dependencies: ["Locking", "CPostgres", "TransferKit", "TransferCore", logging, system],
@@ -288,9 +290,9 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// Samples are separate packages that depend on this package. When a sample is built, this package must not have a target with the same
-// name. Therefore, only this project's own builds, which test the samples, include them as targets. The samples of apps can't use symbols with
-// `package` access, as in other packages. Tests/check-samples compares these targets with the targets in the samples' packages.
+// Samples are separate packages that depend on this package. When a sample is built, this package must not have a target with the same name.
+// Therefore, only this project's own builds, which test the samples, include them as targets. `packageAccess: false` hides symbols with `package`
+// access from a sample, as from any other package. Tests/check-samples compares these targets with the targets in the samples' packages.
 if isStrict {
     let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
     package.targets += [
@@ -357,8 +359,8 @@ if Context.environment["TRANSFERKIT_DOCS"] != nil {
 
 // Fuzzing requires code that is compiled with libFuzzer's instrumentation. Tests/Fuzzing/run builds it in a separate folder.
 if Context.environment["TRANSFERKIT_FUZZING"] != nil {
-    // Only this package's modules count which code runs. libFuzzer reads all counters after each input, so counters in other packages would take
-    // most of the time.
+    // Only this package's modules get libFuzzer's coverage counters. libFuzzer reads all counters after each input, so counters in other packages
+    // would take most of the time.
     for target in package.targets where target.type == .regular || target.type == .executable {
         target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-sanitize=fuzzer,address"])]
     }

@@ -47,7 +47,6 @@ final class FaultScript: Sendable {
         faults.withLock { $0.append(contentsOf: repeatElement(fault, count: times)) }
     }
 
-    /// Removes and returns the first simulated response that applies to a request with this method.
     func takeResponse(for method: String) -> Response? {
         faults.withLock { faults in
             for (index, fault) in faults.enumerated() {
@@ -77,7 +76,6 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// Removes the first pending loss of a final response. Returns whether there was one.
     func takeLostResponse() -> Bool {
         faults.withLock { faults in
             guard let index = faults.firstIndex(of: .loseFinalResponse) else { return false }

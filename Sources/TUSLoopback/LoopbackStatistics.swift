@@ -107,7 +107,6 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Updates the length, the offset and the completeness of an upload.
     func updated(_ upload: Upload) {
         let (length, offset, isComplete) = (upload.record.length, upload.offset, upload.isComplete)
         state.withLock { state in
@@ -122,7 +121,6 @@ final class StatisticsRecorder: Sendable {
         state.withLock { $0.statistics.uploads[position.upload].requests[position.request].status = status }
     }
 
-    /// The position of a request in the statistics.
     struct RequestPosition: Sendable {
         let upload: Int
         let request: Int

@@ -10,9 +10,6 @@ final class OpenRequests: Sendable {
         var connections: [ObjectIdentifier: Connection] = [:]
     }
 
-    /// Adds a connection.
-    ///
-    /// - Throws: ``ConnectionEnded`` if the server is stopping.
     func insert(_ connection: Connection) throws(ConnectionEnded) {
         let isStopping = state.withLock { state in
             if !state.isStopping { state.connections[ObjectIdentifier(connection)] = connection }

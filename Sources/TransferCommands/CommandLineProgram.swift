@@ -80,10 +80,6 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    /// Runs one command.
-    ///
-    /// - Parameter arguments: The arguments after the program's name, encoded by ``ProcessArguments``.
-    /// - Returns: The exit status, as ``ExitStatus`` defines it: 0 for success, and 130 if a signal interrupted the command.
     private func run(_ arguments: [String]) async -> Int32 {
         var status = await CommandContext.$current.withValue(context) { await statusOfRun(arguments) }
         if let failure = context.output.failure {
@@ -114,7 +110,6 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    /// Parses arguments and returns their command, without running it.
     private static func command(for arguments: [String]) async throws -> any ParsableCommand {
         let arguments = CommandWords.replacingFormerName(in: CommonOptions.movingAfterCommand(arguments))
         if !isCompletionRequest(arguments) {
@@ -158,8 +153,6 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    /// Advice to append to the message of a queue error: a space, followed by a command or a section of the documentation. Empty without
-    /// advice.
     private static func advice(for error: QueueError) -> String {
         switch error.code {
         case .noSuchAccount: " To list accounts: transferq account list"

@@ -16,7 +16,6 @@ enum ExitStatus: Int32, Error {
     /// A signal interrupted the command.
     case interrupted = 130
 
-    /// The status for an error of the queue.
     init(_ code: QueueError.Code) {
         switch code {
         case .invalidAccount, .invalidRequest, .unreadableItems, .fileExists: self = .usage

@@ -2,7 +2,6 @@
     import Glibc
 #endif
 
-/// The CPU scheduling policy of this process.
 enum SchedulingPolicy {
     /// Switches `run`, `agent run` and `stream` to SCHED_BATCH (sched(7)), so that interactive programs stay responsive.
     ///

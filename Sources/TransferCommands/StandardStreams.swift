@@ -6,7 +6,6 @@ import SystemPackage
     import Darwin
 #endif
 
-/// The standard streams: descriptors 0, 1 and 2.
 enum StandardStreams {
     /// Opens `/dev/null` for each closed standard stream.
     ///

@@ -76,7 +76,6 @@ extension BandwidthTimetable {
 
     private static func text(_ days: Set<Weekday>) -> String {
         guard days.count < 7 else { return "*" }
-        // Each group is a range of successive days.
         var groups: [ClosedRange<Int>] = []
         for day in days.map(\.rawValue).sorted() {
             if let last = groups.last, last.upperBound + 1 == day {

@@ -26,7 +26,6 @@ extension JSONValue {
             ] + Self.details(event.kind))
     }
 
-    /// The members that only events of this kind have.
     private static func details(_ kind: QueueEvent.Kind) -> [(name: String, value: JSONValue)] {
         switch kind {
         case .storageFailed(let error):
@@ -95,7 +94,6 @@ extension JSONValue {
 }
 
 extension SessionStatistics {
-    /// Creates a session's statistics from the queue's statistics.
     init(_ queue: QueueStatistics) {
         self.init(
             files: queue.files, filesDone: queue.filesDone, filesFailed: queue.filesFailed, bytesTotal: queue.bytesTotal,

@@ -75,7 +75,6 @@ extension JSONValue {
         self = .object(members)
     }
 
-    /// A file of a form in the output of `show`.
     private init(_ file: FormFileStatus) {
         self = [
             "field": .string(file.field),
@@ -86,7 +85,6 @@ extension JSONValue {
         ]
     }
 
-    /// The server's response to the upload of a file; null if the queue stored no response.
     private init(_ response: ServerResponse?) {
         guard let response else {
             self = .null

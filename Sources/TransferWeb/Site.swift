@@ -84,7 +84,6 @@ struct Site: Sendable {
         return try await api.response(to: request, Array(request.components.dropFirst(2)))
     }
 
-    /// Adds the rates of running sessions to the rate history at a regular interval, until the task is cancelled.
     func sampleRates() async {
         while !Task.isCancelled {
             // While the queue has no owner, there are no rates.

@@ -7,7 +7,6 @@ import TransferCore
     import Darwin
 #endif
 
-/// Gives a complete part file its final name atomically, according to the overwrite policy.
 extension DestinationFolder {
     /// Gives the complete part file its final name, or removes the part file if the policy keeps an existing file. Then syncs the folder.
     ///
@@ -67,9 +66,7 @@ extension DestinationFolder {
         throw .fileExists(destination.path)
     }
 
-    /// Gives the part file its final name.
-    ///
-    /// - Returns: Whether the part file has its final name; false if the policy keeps an existing file.
+    /// Gives the part file its final name. Returns false if the policy keeps an existing file.
     private func assignFinalName(_ partStatus: Status) throws(TransferError) -> Bool {
         if destination.overwrite == .never || destination.overwrite == .skip {
             let result = link(to: name)
@@ -101,9 +98,7 @@ extension DestinationFolder {
         guard result == 0 else { throw .destinationUnavailable(destination.path, errno: errno) }
     }
 
-    /// Creates a hard link to the part file.
-    ///
-    /// - Returns: 0, or the error number.
+    /// Creates a hard link to the part file. Returns 0 or an error number.
     private func link(to new: FilePath) -> CInt {
         if faults.refusesLinks { return EPERM }
         return unsafe partName.withPlatformString { old in

@@ -61,12 +61,10 @@ extension DestinationFolder {
         faults.reached(.noted)
     }
 
-    /// Removes the note, if there is one.
     func removeNote() throws(TransferError) {
         try unlink(noteName)
     }
 
-    /// Returns the note; nil if no valid note exists.
     private func readNote() -> FinalNameNote? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
@@ -110,10 +108,7 @@ extension DestinationFolder {
         try unlink(note.name)
     }
 
-    /// Renames the part file.
-    ///
-    /// - Parameter replaces: Whether to replace an existing file.
-    /// - Returns: Whether the file was renamed; false if the name exists.
+    /// Renames the part file. Returns false if the name exists and `replaces` is false.
     func renamePartFile(_ partStatus: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
         if !replaces, try status(of: name) != nil { return false }
         var note = FinalNameNote(

@@ -18,7 +18,6 @@ struct RemoteFileState: Sendable {
 
 /// The open folder that contains the part file and the final file of a download. All methods block.
 final class DestinationFolder: Sendable {
-    /// The properties of a file or folder in this folder.
     struct Status {
         var size: Int64
         /// The number of bytes in the file's disk blocks, which can exceed the file's size.
@@ -27,7 +26,6 @@ final class DestinationFolder: Sendable {
         var modificationTime: Int64
         var isRegular: Bool
         var isFolder: Bool
-        /// The number of hard links to the file.
         var links: Int
         /// The device and inode numbers.
         var identity: [UInt64]
@@ -43,10 +41,7 @@ final class DestinationFolder: Sendable {
     /// The space promised to this download; nil if the space is reserved on the disk, or the download needs none.
     private let promise = Locked<PromisedSpace.Promise?>(nil)
 
-    /// Opens the folder of a download's file.
-    ///
     /// - Parameter creates: Whether to create missing folders.
-    /// - Throws: A ``TransferError`` that names the path.
     init(_ destination: DownloadDestination, creates: Bool, _ faults: FinalNameFaults = FinalNameFaults()) throws(TransferError) {
         self.destination = destination
         self.faults = faults
@@ -197,7 +192,6 @@ final class DestinationFolder: Sendable {
     /// slow down a download of many small files.
     private static let smallSize: Int64 = 1 << 20
 
-    /// Reserves disk space for a whole part file.
     func reserve(_ size: Int64, for partFile: FileDescriptor) throws(TransferError) {
         guard size > Self.smallSize, !faults.refusesReservations else { return }
         do throws(Errno) {
@@ -234,7 +228,6 @@ final class DestinationFolder: Sendable {
         guard unsafe futimens(partFile.rawValue, times) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
 
-    /// Permissions for this user only.
     static let privateMode: mode_t = 0o600
 
     /// The permissions that this process gives new files (umask(2)).

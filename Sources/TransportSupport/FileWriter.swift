@@ -74,7 +74,7 @@ public final class FileWriter: Sendable {
         let folder = try DestinationFolder(destination, creates: true, faults)
         let (partFile, isInPlace) = try folder.openPartFile(from: confirmed, of: size)
         let writer = try FileWriter(folder, partFile, from: confirmed, isInPlace: isInPlace, schedule, threads)
-        // Reserves the space. If only one of two concurrent downloads fits on the disk, the second one then fails before its first byte.
+        // If only one of two concurrent downloads fits on the disk, the second one then fails before its first byte.
         if !isInPlace, let size { try folder.reserve(size, for: partFile) }
         return writer
     }

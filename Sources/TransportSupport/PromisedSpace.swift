@@ -31,7 +31,6 @@ package final class PromisedSpace: Sendable {
             storedBytes.max(count, ordering: .relaxed)
         }
 
-        /// The promised bytes that are not on the disk yet.
         fileprivate var remainingBytes: Int64 { max(0, bytes - storedBytes.load(ordering: .relaxed)) }
     }
 
@@ -40,7 +39,6 @@ package final class PromisedSpace: Sendable {
     }
 
     private struct State: Sendable {
-        /// The number of the last promise.
         var lastNumber: UInt64 = 0
         /// The promises, by device and number.
         var promises: [UInt64: [UInt64: WeakPromise]] = [:]
@@ -48,12 +46,10 @@ package final class PromisedSpace: Sendable {
         var counts: [UInt64: UInt64] = [:]
     }
 
-    /// The object that all downloads of this process share.
     static let shared = PromisedSpace()
 
     private let state = Locked(State())
 
-    /// Creates an object without promises.
     package init() {}
 
     /// Promises space on a device to a download, if the free space suffices for this download and all earlier promises.

@@ -54,8 +54,8 @@ public final class WorkerThreads: Sendable {
     }
 }
 
-/// The shared state of the threads. The threads reference only this object. So ``WorkerThreads`` can be deallocated while its threads wait,
-/// and then ends them.
+/// The shared state of the threads. The threads retain only this object, so ``WorkerThreads`` can be deallocated while they wait. Its deinitializer
+/// then ends the threads.
 private final class JobQueue: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []

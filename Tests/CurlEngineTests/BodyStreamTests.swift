@@ -32,7 +32,6 @@ import TransportSupport
         server.stop()
     }
 
-    /// The body is larger than all buffers on the path, so the writer must wait for the network.
     @Test(arguments: [1000, 65_536, 500_000]) func sendsLongStream(writeSize: Int) async throws {
         let content = TemporaryFile.content(size: 1_000_000)
         let server = try ScriptedServer { _, _ in [.answer(204)] }

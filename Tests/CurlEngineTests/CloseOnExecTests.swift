@@ -7,7 +7,6 @@ import Testing
 #if canImport(Glibc)
     import Glibc
 
-    /// Verifies that child processes do not inherit connections.
     @Suite struct CloseOnExecTests {
         /// The descriptor flags of all sockets that connect this process to the given port.
         private static func flags(ofSocketsTo port: UInt16) throws -> [CInt] {

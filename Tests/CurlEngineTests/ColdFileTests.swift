@@ -90,7 +90,6 @@ import TransportSupport
         server.stop()
     }
 
-    /// The thread of one disk hangs, and two files wait for this thread. Files on another disk are still sent.
     @Test(.timeLimit(.minutes(10))) func hangingDiskDoesNotDelayOtherDisks() async throws {
         let slow = try TemporaryFile(size: 300_000)
         let abandonedFile = try TemporaryFile(size: 300_000)

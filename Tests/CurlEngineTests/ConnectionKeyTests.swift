@@ -2,7 +2,6 @@ import CurlEngine
 import Testing
 import TransferCore
 
-/// The keys of connection pools.
 @Suite struct ConnectionKeyTests {
     private func key(password: String?, passphrase: String?) -> ConnectionKey {
         var options = ConnectionOptions()

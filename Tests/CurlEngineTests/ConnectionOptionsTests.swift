@@ -8,7 +8,6 @@ import TransferCore
     import Glibc
 #endif
 
-/// Connection options: address families, local interfaces, proxies, and the reuse of connections.
 @Suite(.timeLimit(.minutes(30))) struct ConnectionOptionsTests {
     @Test func usesOnlyConfiguredAddressFamily() async throws {
         // The server listens only on IPv4.

@@ -64,7 +64,6 @@ private final class RecordingSink: HTTPResponseSink {
         String(repeating: "0123456789abcdef", count: size / 16) + "0123456789abcdef".prefix(size % 16)
     }
 
-    /// Creates an engine with a given number of dedicated download threads.
     private static func engine(threads: Int) -> CurlEngine {
         var configuration = CurlEngine.Configuration()
         configuration.downloadThreads = threads
@@ -102,8 +101,7 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// The first sink hangs, and blocks the only writer thread or the only download thread. Downloads on the caller's threads and requests
-    /// without a sink continue, and the hanging download can be cancelled.
+    /// The first sink blocks the only writer thread or the only download thread.
     @Test(arguments: [0, 1]) func hangingSinkDoesNotDelayOtherRequests(threads downloadThreads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         var configuration = CurlEngine.Configuration()
@@ -126,7 +124,6 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// The engine abandons the sink and the thread that hangs in it.
     @Test(arguments: [0, 1]) func shutsDownWhileSinkHangs(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         let engine = Self.engine(threads: threads)
@@ -142,8 +139,7 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// Several downloads use the same thread and connection one after another. The thread can be reused after a failure, a cancellation and
-    /// a hang.
+    /// The thread also remains usable after a failed download, and after the cancellation of a hanging download.
     @Test func downloadsReuseOneThread() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         let engine = Self.engine(threads: 1)

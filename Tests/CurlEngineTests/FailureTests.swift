@@ -6,7 +6,6 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// The errors of failed requests.
 @Suite struct FailureTests {
     private func failure(of request: HTTPRequest, on engine: CurlEngine = CurlEngine()) async throws -> CurlEngineError {
         let error = await #expect(throws: CurlEngineError.self) { try await engine.perform(request) }
@@ -44,7 +43,6 @@ import TransportSupport
         #expect(error.kind == .invalidRequest)
     }
 
-    /// The connection breaks before the response, or in the middle of its status line, its headers or its body.
     @Test(
         arguments: [
             [ServerStep.close], [.reset], [.raw("HTTP/1.1 20"), .close], [.raw("HTTP/1.1 200 OK\r\nX-"), .close],

@@ -136,7 +136,6 @@ import TransportSupport
         server.stop()
     }
 
-    /// The observer receives an interim response even if the connection breaks afterwards.
     @Test func observesInterimResponseBeforeCut() async throws {
         let server = try ScriptedServer(answers: [
             [.raw("HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /up/1\r\n\r\n"), .read(nil), .reset]
@@ -197,7 +196,6 @@ import TransportSupport
             pacing: { limit in
                 calls.withLock { count in
                     count += 1
-                    // Every other call grants no bytes.
                     return count.isMultiple(of: 2) ? Allowance(bytes: 100) : Allowance(bytes: 0, retryAfter: .milliseconds(1))
                 }
             })

@@ -69,7 +69,6 @@ import TransportSupport
         }
     }
 
-    /// Shared threads read files and write to sinks. A transfer does not have its own thread while it is active or waits for a response.
     @Test(.oneProcessAtATime, arguments: [true, false]) func manyFilesShareThreads(isUpload: Bool) async {
         await #expect(processExitsWith: .success) { [isUpload = isUpload as Bool] in
             let (count, size) = (200, 300_000)

@@ -3,7 +3,6 @@ import ScriptedHTTP
 import Testing
 import TransportSupport
 
-/// Request bodies that consist of several parts.
 @Suite struct SequenceBodyTests {
     @Test(arguments: [0, 1, 3_000_000]) func sendsPartsInOrder(size: Int) async throws {
         let server = try ScriptedServer(answers: [[.answer(200)]])

@@ -56,7 +56,6 @@ import TransportSupport
         server.stop()
     }
 
-    /// The body is a range of a longer file. The last block of the body is smaller than the other blocks.
     @Test func observerReceivesExactlyTheBody() async throws {
         let size = 1_000_000
         let file = try TemporaryFile(size: size)
@@ -75,8 +74,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// The observer runs on a reader thread, so a slow observer does not delay other transfers.
-    @Test func observerRunsOnReaderThread() async throws {
+    @Test func slowObserverDoesNotDelayOtherRequests() async throws {
         let file = try TemporaryFile(size: 100_000)
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
         let server = try ScriptedServer { _, _ in [.answer(204)] }

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Server certificates, pinned keys and client certificates. The tests create the certificates.
+/// Server certificates, pinned keys and client certificates.
 @Suite(.timeLimit(.minutes(10))) struct TrustTests {
     private func trusting(_ file: String) -> ConnectionOptions {
         var options = ConnectionOptions()

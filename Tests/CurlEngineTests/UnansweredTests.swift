@@ -18,8 +18,7 @@ import TransportSupport
         return try #require(error)
     }
 
-    /// The server closes the connection after `limit` bytes of the request's head. The kernel resets a connection that is closed with unread
-    /// bytes.
+    /// The server closes the connection after `limit` bytes of the request's head. Unread bytes make the kernel reset the connection.
     @Test(arguments: [0, 1, 10], ["GET", "POST", "PUT"]) func reportsConnectionClosedDuringHead(limit: Int, method: String) async throws {
         let server = try ScriptedServer(headLimit: { _ in limit }) { _, _ in [.silence] }
         defer { server.stop() }
@@ -66,7 +65,7 @@ import TransportSupport
         #expect(error.kind == .connectionLost && !error.isUnanswered, "\(error)")
     }
 
-    /// The TLS handshake is cut before the server sends a byte. The connection is reset if the server leaves bytes unread.
+    /// The server closes the connection during the TLS handshake, before it sends a byte.
     @Test(arguments: [0, 5]) func reportsCutHandshake(limit: Int) async throws {
         let server = try ScriptedServer(headLimit: { _ in limit }) { _, _ in [.silence] }
         defer { server.stop() }

@@ -52,7 +52,7 @@ import TransportTUS
         }
     }
 
-    /// The transport accepts the minimum values in the article, and rejects smaller values.
+    /// Checks the minimum values that the article `TUSAccounts` states.
     @Test func minimumValuesAreCorrect() throws {
         for (name, minimum) in [("chunkMultiple", 1), ("chunkSize", 1), ("parallelThreshold", 1), ("singleRequestSize", 0)] {
             try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: [name: "\(minimum)"]))

@@ -48,7 +48,6 @@ enum Catalog {
         return Dictionary(uniqueKeysWithValues: articles)
     }()
 
-    /// The names of all articles.
     static let articles = files.keys.sorted()
 
     static func file(of article: String) throws -> URL {

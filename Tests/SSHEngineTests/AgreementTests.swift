@@ -5,7 +5,6 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// The key exchange methods, ciphers and MACs that the client and OpenSSH's server agree on, and the methods that the client never uses.
 @Suite(.timeLimit(.minutes(10)))
 struct AgreementTests {
     @Test func `safe and fast methods are preferred`() async throws {

@@ -97,7 +97,6 @@ struct AuthenticationTests {
         #expect(error.failureClass == .credentials && error.message.contains("\(damaged): it can't be used"), "\(error.message)")
     }
 
-    /// ssh(1) also rejects a key file that other users can read.
     @Test func `a key file that other users can read is rejected`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }

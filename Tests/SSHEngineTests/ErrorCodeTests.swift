@@ -2,7 +2,6 @@ import SSHEngine
 import Testing
 import TransferCore
 
-/// The interpretation of libssh2's error codes (libssh2.h).
 @Suite struct ErrorCodeTests {
     private func error(_ code: CInt) -> TransferError { SSHErrorCode.transferError(code, at: "files.example.com", cause: "words") }
 

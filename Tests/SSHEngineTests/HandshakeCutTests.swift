@@ -6,7 +6,6 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Breaks connections during the handshake, at many positions in both directions.
 @Suite(.timeLimit(.minutes(10)))
 struct HandshakeCutTests {
     /// The bytes of one connection. The unencrypted bytes at its start can be replayed.
@@ -81,18 +80,16 @@ struct HandshakeCutTests {
         }
     }
 
-    /// The way in which a connection breaks.
     enum Break: CaseIterable, Sendable {
         case close, reset
     }
 
-    /// Whether the queue retries after the error. A reset can drop bytes that the client has not read yet. The server then seems to be
-    /// unreachable.
+    /// A reset can drop bytes that the client has not read yet, so the server may seem to be unreachable.
     private func isRetried(_ error: TransferError?) -> Bool { [.transient, .unreachable].contains(error?.failureClass) }
 
     private func isTransientLoss(_ error: TransferError) -> Bool { error.failureClass == .transient && error.code == .connectionLost }
 
-    /// Breaks the connection before the last byte of the server's key exchange reply. A complete recorded reply would be invalid, because the reply
+    /// Replays the recorded bytes, except the last byte of the server's key exchange reply. A complete reply would be invalid, because it
     /// depends on the client's request.
     @Test(arguments: Break.allCases) func `a connection lost at any byte of the key exchange causes a retry`(
         kind: Break
@@ -134,8 +131,8 @@ struct HandshakeCutTests {
         let recording = try await record(server)
         let isFromServer = direction == .fromServer
         let end = (isFromServer ? recording.fromServer : recording.fromClient).count
+        // Without its last byte, the last packet is incomplete, so each cut must fail.
         let positions = Array(stride(from: 1, to: end, by: Self.step)) + (isFromServer ? Self.fromServer : Self.fromClient)
-        // The last packet, which contains the server's version or the client's, is complete only with its last byte.
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<Self.workers {
                 group.addTask {
@@ -155,8 +152,7 @@ struct HandshakeCutTests {
         }
     }
 
-    /// Positions at which an earlier version of this engine reported that client and server had no method in common. The first packet of the key
-    /// exchange is incomplete there.
+    /// At these positions, the first packet of the key exchange is incomplete. This must not look like a lack of common algorithms.
     private static let (fromServer, fromClient) = (Array(1_148...1_334), [202, 537])
 
     /// The number of connections that the test breaks at the same time. Most of the time, a connection waits for the server's new process.

@@ -7,7 +7,6 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Servers that do not speak SSH, or that violate the protocol.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileServerTests {
     private func settings(_ port: UInt16, host: String = "127.0.0.1") -> SSHSettings {

@@ -60,7 +60,7 @@ package final class GuardedProcess: Sendable {
         while family.contains(where: { Self.isAlive($0) }) { usleep(2_000) }
     }
 
-    /// Kills the processes with the given name among the program and its descendants. Does not require root. Blocks.
+    /// Kills the processes with the given name among the program and its descendants. Blocks.
     ///
     /// - Returns: The number of killed processes.
     package func kill(named name: String) -> Int {
@@ -91,7 +91,7 @@ package final class GuardedProcess: Sendable {
         return (text[text.index(after: start)..<end], fields[0], parent)
     }
 
-    // Uses `systemKill`, because the method `kill(named:)` hides the system's `kill`.
+    // The method `kill(named:)` hides the system's `kill`.
     private static func signal(_ process: pid_t, _ number: CInt) -> Bool { systemKill(process, number) == 0 }
 
     private static func isAlive(_ process: pid_t) -> Bool { status(of: process).map { $0.state != "Z" } ?? false }

@@ -4,9 +4,7 @@
     import Darwin
 #endif
 
-/// TCP sockets on the loopback interface.
 enum Loopback {
-    /// A socket can't listen or connect.
     struct SocketError: Error {}
 
     /// Connects to a port; nil if the connection is refused.
@@ -20,8 +18,6 @@ enum Loopback {
         return descriptor
     }
 
-    /// Listens on a free port.
-    ///
     /// - Parameters:
     ///   - bufferSize: The size of the connections' receive buffers, or nil for the system's default.
     ///   - backlog: The maximum number of connections that wait to be accepted, minus one (Linux).
@@ -94,12 +90,10 @@ enum Loopback {
 
 /// A port that neither accepts nor refuses connections, as if a firewall dropped the packets.
 package final class SilentPort: Sendable {
-    /// The port number.
     package let port: UInt16
     private let listener: CInt
     private let fillerConnection: CInt
 
-    /// Reserves a port.
     package init() throws {
         (listener, port) = try Loopback.listen(backlog: 0)
         // No connection is ever accepted, so this connection occupies the only slot of the backlog (listen(2)).

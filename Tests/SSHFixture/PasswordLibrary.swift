@@ -3,10 +3,9 @@ import Foundation
 /// A library that replaces the functions with which a server checks passwords (ld.so(8), LD_PRELOAD). Tests need this library because they
 /// know no user's password. It makes ``password`` the password of every user, both in the shadow file and for PAM.
 package enum PasswordLibrary {
-    /// The correct password.
     package static let password = "the right password"
 
-    /// Compiles the library in a folder. Blocks.
+    /// Blocks.
     static func make(in folder: URL) throws -> URL {
         let source = folder.appending(path: "passwords.c")
         let library = folder.appending(path: "passwords.so")

@@ -8,7 +8,6 @@ import TransportSupport
 #endif
 
 extension RawServer {
-    /// The direction in which a relay passes bytes.
     package enum Direction: Sendable {
         case fromClient
         case fromServer

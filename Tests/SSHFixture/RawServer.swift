@@ -63,7 +63,6 @@ package final class RawServer: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// The port of the server.
     package let port: UInt16
     private let listener: CInt
     private let state = Locked(State())
@@ -113,7 +112,6 @@ package final class RawServer: Sendable {
         }
     }
 
-    /// The number of accepted connections.
     package var accepted: Int { state.withLock { $0.accepted } }
 
     /// Waits until all connections are closed.
@@ -148,7 +146,6 @@ package final class RawServer: Sendable {
 package struct RawClient: Sendable {
     private let descriptor: CInt
 
-    /// Connects to a port.
     package init(to port: UInt16) throws {
         guard let descriptor = Loopback.connect(to: port) else { throw Loopback.SocketError() }
         self.descriptor = descriptor

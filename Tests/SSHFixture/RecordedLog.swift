@@ -7,10 +7,8 @@ package struct RecordedLog: LogHandler {
     package var metadata: Logger.Metadata = [:]
     package var logLevel = Logger.Level.trace
 
-    /// Creates an empty log.
     package init() {}
 
-    /// A logger that writes to this log.
     package var logger: Logger { Logger(label: "test") { [self] _ in self } }
 
     package subscript(metadataKey key: String) -> Logger.Metadata.Value? {

@@ -17,11 +17,10 @@ package final class SSHServerProcess: Sendable {
         package let description: String
     }
 
-    /// The port of the server.
     package let port: UInt16
     /// The server's keys, the user's keys, and other files of a test.
     package let folder: URL
-    /// The user who can log in, which is the user who runs the tests.
+    /// The user who runs the tests. Can log in.
     package let user: String
     private let process: Locked<GuardedProcess>
     private let preload: URL?
@@ -99,7 +98,6 @@ package final class SSHServerProcess: Sendable {
     /// The path of the user's private key, which is authorized to log in.
     package var userKey: String { folder.appending(path: "user").path }
 
-    /// The server's log.
     package var log: String { (try? String(contentsOf: folder.appending(path: "log"), encoding: .utf8)) ?? "" }
 
     /// Returns the server's public host key in the format `type base64`.

@@ -21,7 +21,7 @@ package final class TransferGate: Sendable {
         self.init { Self.partFileSize(in: folder) ?? -1 < limit }
     }
 
-    /// Returns the size in bytes of the part file in a folder, or nil if there is no part file.
+    /// Returns the size in bytes; nil if there is no part file.
     package static func partFileSize(in folder: URL) -> Int64? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         let partFiles = names.filter { $0.hasSuffix(".part") }.map { folder.appending(path: $0).path }

@@ -62,7 +62,7 @@ import Testing
             "\(lines) \(folder.errors)")
     }
 
-    /// The other tests use servers of this package. These samples also work with servers of other projects.
+    /// The servers are tuspyserver, nginx and a Flask application.
     @Test func samplesWorkWithIndependentServers() async throws {
         let names = ["a.mov", "b.mov", "c.mov"]
         let clips = try names.map { try folder.file("clips/\($0)", size: 300_000) }

@@ -7,7 +7,6 @@ package struct LogLines: LogHandler {
     package var metadata: Logger.Metadata = [:]
     package var logLevel = Logger.Level.trace
 
-    /// Creates an empty log.
     package init() {}
 
     /// A logger that writes to this handler.

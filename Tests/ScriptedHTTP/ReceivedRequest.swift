@@ -1,6 +1,5 @@
 /// A request that a ``ScriptedServer`` received.
 package struct ReceivedRequest: Sendable {
-    /// The method.
     package let method: String
     /// The path and query.
     package let path: String
@@ -35,7 +34,6 @@ package struct ReceivedRequest: Sendable {
         return fields
     }
 
-    /// Whether the body is chunked.
     package var isChunked: Bool { headers["transfer-encoding"] == "chunked" }
 
     /// The value of `Content-Length`, or 0 if it is missing.

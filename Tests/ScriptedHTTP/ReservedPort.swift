@@ -8,7 +8,6 @@
 /// SO_REUSEADDR (socket(7)) can use the port. While no such server listens, the port refuses connections. A test can therefore kill a server and
 /// restart it on the same port.
 package final class ReservedPort: Sendable {
-    /// The port.
     package let port: UInt16
     private let socket: CInt
 

@@ -24,7 +24,6 @@ package final class ScriptedServer: Sendable {
         var isListening = true
     }
 
-    /// The port of the server.
     package let port: UInt16
     private let listener: CInt
     private let script: Script

@@ -88,8 +88,8 @@ final class SocketStream {
         return true
     }
 
-    /// Closes the connection for writing. The kernel would reset the connection, and could discard bytes that were sent before, if the
-    /// socket were closed while received bytes are unread (RFC 9112, section 9.6).
+    /// Closes the connection for writing only. Closing the socket while received bytes are unread would reset the connection, and the client might
+    /// lose bytes that were sent before (RFC 9112, section 9.6).
     func endWriting() {
         shutdown(socket, CInt(SHUT_WR))
     }
@@ -98,7 +98,7 @@ final class SocketStream {
         while receive() { buffered.removeAll() }
     }
 
-    /// Configures the socket so that close(2) resets the connection, instead of ending the connection normally (socket(7), SO_LINGER).
+    /// Makes the later close(2) reset the connection (socket(7), SO_LINGER).
     func reset() {
         var option = linger(l_onoff: 1, l_linger: 0)
         unsafe setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

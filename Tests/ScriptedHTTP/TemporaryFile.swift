@@ -9,7 +9,6 @@ package import TransferCore
 
 /// A temporary file that is removed when this object is released.
 package final class TemporaryFile: Sendable {
-    /// The path of the file.
     package let path: FilePath
 
     /// Creates a file whose bytes depend on their position, so that tests detect shifted or rearranged content.

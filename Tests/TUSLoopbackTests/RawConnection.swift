@@ -110,7 +110,7 @@ final class RawConnection {
         return Response(status: status, headers: headers, body: String(decoding: unread.prefix(length), as: UTF8.self))
     }
 
-    /// Reads a response whose body may be incomplete, until the connection ends.
+    /// Reads until the connection ends. The body of the response may be incomplete.
     func bytesUntilEnd() throws -> (head: [String], bodySize: Int) {
         let head = try readHead()
         while (try? fill()) != nil {}

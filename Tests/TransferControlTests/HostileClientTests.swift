@@ -28,7 +28,7 @@ import TransportTesting
         }
     }
 
-    /// The owner rejects numbers that no real client sends, before computing with them.
+    /// Without these checks, an arithmetic overflow could end the owner's process.
     @Test(arguments: [
         (#"{"items":{"of":"NUMBER","from":0,"limit":-1}}"#, "negative"),
         (#"{"items":{"of":"NUMBER","from":-9223372036854775808,"limit":-9223372036854775808}}"#, "negative"),
@@ -220,7 +220,6 @@ import TransportTesting
         }
     }
 
-    /// If another program removes the socket file, the owner restores it.
     @Test(.timeLimit(.minutes(10))) func restoresRemovedSocket() async throws {
         try await ControlFixture.with { fixture in
             let socket = fixture.store.appending("control.sock").string

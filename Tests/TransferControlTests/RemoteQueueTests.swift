@@ -141,7 +141,6 @@ import TransportTesting
         }
     }
 
-    /// The transports of the owner validate the sessions that a client adds.
     @Test func validatesSessionsWithTransportsOfOwner() async throws {
         try await ControlFixture.with(transport: ChecksumlessTransport()) { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
@@ -188,8 +187,7 @@ import TransportTesting
         }
     }
 
-    /// `forEachSession` reads the sessions in pages, and fetches the next pages while the caller handles the current page.
-    @Test func readsAllSessionsInOrder() async throws {
+    @Test func forEachSessionReadsInOrderUntilStopped() async throws {
         try await ControlFixture.with { fixture in
             let request = try fixture.upload("a")
             let requests = (0..<4_200).map { _ in
@@ -256,7 +254,6 @@ import TransportTesting
         }
     }
 
-    /// Concurrent edits, local and remote, don't overwrite each other.
     @Test func mergesConcurrentEdits() async throws {
         try await ControlFixture.with { fixture in
             let queues: [any ControllableQueue] = [fixture.queue, fixture.remote]

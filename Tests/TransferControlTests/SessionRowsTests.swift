@@ -5,7 +5,6 @@ import TransferControl
 import TransferCore
 import TransferKit
 
-/// The encoding of a list of sessions.
 @Suite struct SessionRowsTests {
     /// Sessions with common property values, and one session whose properties have unusual values.
     private static func sessions() async throws -> [SessionStatus] {
@@ -48,7 +47,6 @@ import TransferKit
         #expect(try Self.copy(SessionRows([])).sessions.isEmpty)
     }
 
-    /// Decoding damaged bytes throws an error or returns a different list. It never ends the process.
     @Test func damagedBytesNeverEndProcess() async throws {
         let encoded = try await JSONEncoder().encode(SessionRows(Self.sessions()))
         var object = try #require(JSONSerialization.jsonObject(with: encoded) as? [String: Any])

@@ -6,9 +6,8 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Additional files in a form.
 @Suite struct AdditionalFileTests {
-    /// The names, types and contents of a form's parts.
+    /// The text of each part of a form, including the part's headers.
     private static func parts(_ request: ReceivedRequest) -> [String] {
         let boundary = request.headers["content-type"]?.split(separator: "=").last ?? ""
         return String(decoding: request.body, as: UTF8.self).components(separatedBy: "--\(boundary)").dropFirst().dropLast()

@@ -66,7 +66,6 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// After one complete download, the client uses ranges again.
     @Test func downloadsInRangesAgainAfterSuccess() async throws {
         let state = Locked((version: 0, isDone: false))
         var transfer = try TestTransfer("get") { request, _ in

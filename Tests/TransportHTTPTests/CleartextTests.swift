@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Credentials that are sent without encryption.
 @Suite struct CleartextTests {
     /// The secret does not exist, so the transport sends no request to these addresses.
     @Test(arguments: [

@@ -14,7 +14,6 @@ import TransportHTTP
         ]
     }
 
-    /// The server reports success although it can't have the whole file. The transport limits the number of attempts.
     @Test func triesPUTThreeTimes() async throws {
         let transfer = try TestTransfer("put", size: 20_000_000) { _, _ in Self.answer() }
         for failureClass in [FailureClass.protocolViolation, .protocolViolation, .unsupported] {

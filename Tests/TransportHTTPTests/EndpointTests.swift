@@ -4,7 +4,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Valid and invalid addresses and settings.
 @Suite struct EndpointTests {
     @Test(arguments: [
         "https+put://host", "http+put://host:8080/bucket/", "https+form://anna@host/upload?x=1", "HTTPS+GET://host/files/",

@@ -6,7 +6,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Files that are sent as parts of forms.
 @Suite struct FormTests {
     @Test func formHasLengthAndEndsWithFile() async throws {
         var transfer = try TestTransfer(
@@ -83,8 +82,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The form has several files and a text field. The settings and the metadata add text fields. If a field has the same name as a field
-    /// of the form, the form takes precedence.
+    /// If a setting and the form have a field of the same name, the form takes precedence.
     @Test func progressCountsAllFilesOfForm() async throws {
         var transfer = try TestTransfer("form", answers: [[.answer(201)]])
         let (first, second) = (try TemporaryFile(size: 1_500_000), try TemporaryFile(size: 700_000))

@@ -32,7 +32,6 @@ import TransportSupport
         await transfer.end()
     }
 
-    /// An additional file of a form is on a disk that does not respond.
     @Test func hangingAdditionalFileDoesNotDelayOthers() async throws {
         let transfer = try TestTransfer("form", size: 10, disks: disks) { _, _ in [.answer(201)] }
         let additionalFile = try TemporaryFile(size: 10)

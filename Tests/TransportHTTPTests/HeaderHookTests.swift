@@ -6,7 +6,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Calls to an app's header hook.
 @Suite struct HeaderHookTests {
     /// The script of a server that rejects tokens whose number is below the given number.
     private static func script(from number: Int, status: Int = 401, _ success: ServerStep = .answer(201)) -> ScriptedServer.Script {
@@ -22,7 +21,7 @@ import TransportHTTP
         try TestTransfer(mode, "/files/", size: size, headers: hook, script)
     }
 
-    @Test(arguments: ["put", "form"]) func callsHookBeforeEachRequest(mode: String) async throws {
+    @Test(arguments: ["put", "form"]) func hookReceivesRequest(mode: String) async throws {
         let tokens = Tokens()
         let transfer = try Self.transfer(mode, tokens.hook, Self.script(from: 0))
         _ = try await transfer.run()
@@ -168,7 +167,6 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A hook that sets the given headers.
     private static func setting(_ values: [String: String]) -> HeaderHook {
         { _, headers in values.reduce(into: headers) { $0[$1.key] = $1.value } }
     }

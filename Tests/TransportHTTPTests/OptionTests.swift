@@ -4,7 +4,6 @@ import TransportHTTP
 import TransportSupport
 
 @Suite struct OptionTests {
-    /// Options for a session, with values that differ from the defaults.
     private static let sessionOptions = HTTPOptions(
         upload: .form, fileField: "reel", fields: ["title": "Day one", "a.b": ""],
         files: ["picture": ["{source}.jpg"], "papers": ["/srv/a.pdf", "/srv/b.pdf"]], contentType: "video/quicktime",
@@ -13,7 +12,6 @@ import TransportSupport
         repeatsUnknownOutcomes: true,
         requests: RequestOptions(parallelThreshold: 1, contentDisposition: true))
 
-    /// Options for an endpoint, with values that differ from the defaults.
     private static var endpointOptions: HTTPOptions {
         var options = sessionOptions
         options.upload = nil

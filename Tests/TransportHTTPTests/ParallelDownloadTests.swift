@@ -7,7 +7,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Downloads of one file in parallel ranges.
 @Suite struct ParallelDownloadTests {
     private static func transfer(_ segments: Int = 3, _ script: @escaping ScriptedServer.Script) throws -> TestTransfer {
         var transfer = try TestTransfer("get", "/files/", script)
@@ -184,7 +183,6 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// All ranges that a checkpoint covers.
     private static func received(_ checkpoint: Checkpoint) -> [Range<Int>] {
         struct Stored: Decodable {
             var received: [Range<Int>]?

@@ -6,7 +6,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// The permissions of a downloaded file, during and after the transfer.
 @Suite struct PartFilePermissionTests {
     private func mode(_ path: FilePath) throws -> Int {
         try #require(FileManager.default.attributesOfItem(atPath: path.string)[.posixPermissions] as? Int)

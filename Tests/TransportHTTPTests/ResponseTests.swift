@@ -72,7 +72,6 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// Each message explains how to fix the problem.
     @Test(arguments: [
         ("put", 404, [:], "check the path in the account's address"), ("put", 405, [:], "https+form"), ("form", 405, [:], "https+put"),
         ("post", 405, [:], "https+put"),
@@ -188,7 +187,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A short secret could occur by chance, and its replacement would show where it occurs.
+    /// A short secret can also occur in ordinary text. There, `[redacted]` would reveal the secret, so the whole text is omitted.
     @Test func omitsResponseThatRepeatsShortSecret() async throws {
         var transfer = try TestTransfer("put", size: 1, answers: [[.answer(200, body: "banana")], [.answer(422, body: "banana")]])
         transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]

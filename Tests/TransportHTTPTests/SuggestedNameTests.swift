@@ -8,7 +8,7 @@ import TransferCore
 @Suite struct SuggestedNameTests {
     private static let tag = "\"v1\""
 
-    /// A download with the `get` mode, whose requested name is `a.bin`.
+    /// A download of `a.bin` that uses the name from the server.
     private func download(answers: [[ServerStep]]) throws -> TestTransfer {
         var download = try TestTransfer("get", answers: answers)
         download.localName = "a.bin"

@@ -7,7 +7,6 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Attempts that are cancelled during a request.
 @Suite(.timeLimit(.minutes(10)))
 struct CancellationTests {
     /// The transport requests the creation of the part file before the server has confirmed the removal of an old part file. So the server may open

@@ -130,7 +130,6 @@ struct ChecksumTests {
         }
     }
 
-    /// The server accepts files, but does not let the account read them.
     @Test func doesNotSendUnverifiableFile() async throws {
         let peer = ScriptedPeer { request in
             switch request.type {
@@ -157,15 +156,13 @@ struct ChecksumTests {
         }
     }
 
-    /// Returns whether a request opens a file for reading. The flags follow the path, and the lowest bit stands for read access
-    /// (draft-ietf-secsh-filexfer-02, section 6.3).
+    /// The flags follow the path, and their lowest bit stands for read access (draft-ietf-secsh-filexfer-02, section 6.3).
     private static func opensForReading(_ body: [UInt8]) -> Bool {
         let length = body.prefix(4).reduce(0) { $0 << 8 | Int($1) }
         return body.dropFirst(4 + length).prefix(4).last.map { $0 & 1 == 1 } ?? false
     }
 
-    /// The shell returns the checksum of a different file, as if it ran on another machine. The transport reads the file back instead.
-    @Test func rejectsShellOnOtherMachine() async throws {
+    @Test func readsFileBackIfShellReturnsOtherChecksum() async throws {
         let shell = TestShell()
         let other = HeldShell { _ in Array("transferkit-checksums sha256\n\(String(repeating: "0", count: 64))  -\n".utf8) }
         #expect(try await RemoteChecksums(shell).algorithm() == .sha256)
@@ -182,7 +179,6 @@ struct ChecksumTests {
 
     // MARK: Mismatches
 
-    /// Returns a shell that changes a byte of a file before it computes the checksum.
     private func corruptingShell(_ file: Locked<URL?>) -> TestShell {
         TestShell {
             guard let url = file.withLock({ $0 }) else { return }

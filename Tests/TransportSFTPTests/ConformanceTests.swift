@@ -5,7 +5,7 @@ import TransferCore
 import TransportSFTP
 import TransportTesting
 
-/// Verifies that the SFTP transport keeps the promises of the conformance suite. Uses OpenSSH's SFTP server without SSH.
+/// Uses OpenSSH's SFTP server without SSH.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
     func keepsUploadPromise(_ promise: TransportPromise) async throws {

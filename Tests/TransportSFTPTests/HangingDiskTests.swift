@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Disks that do not respond. A transfer that waits for one disk must not delay transfers that use other disks.
+/// A transfer that waits for one disk must not delay transfers that use other disks.
 @Suite(.timeLimit(.minutes(10)))
 struct HangingDiskTests {
     private let disks = DiskThreads(limit: 1)

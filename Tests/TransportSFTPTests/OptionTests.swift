@@ -4,7 +4,6 @@ import TransportSFTP
 import TransportSupport
 
 @Suite struct OptionTests {
-    /// Options that all differ from the defaults.
     private static let nonDefaults = SFTPOptions(
         identities: ["/home/me/.ssh/a", "/home/me/.ssh/b"], agent: .none, hostKey: .pinned("SHA256:abc"), knownHosts: "/etc/known",
         allowSHA1: true, maxConnections: 16, parallelThreshold: 1,
@@ -39,7 +38,6 @@ import TransportSupport
         #expect(settings.keys.allSatisfy { error?.message.contains($0) == true })
     }
 
-    /// If several settings are invalid, the same error is always reported.
     @Test func validatesSettingsInAlphabeticalOrder() {
         let settings = ["sync": "1", "partFiles": "1", "keepTimes": "1", "keepModes": "1", "allowSHA1": "1", "maxConnections": "0"]
         for _ in 0..<20 {

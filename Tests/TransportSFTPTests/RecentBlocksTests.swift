@@ -13,7 +13,6 @@ struct RecentBlocksTests {
         #expect(found == [size + 1..<2 * size + 1, 10 * size..<10 * size + 5, 1..<size + 1, 0..<1])
     }
 
-    /// The time limit keeps the comparison of blocks from delaying a resumed upload for long. The number of blocks is unlimited.
     @Test func returnsNoBlocksAfterOneMinute() {
         let start = ContinuousClock.now
         let elapsed = Locked(Duration.zero)

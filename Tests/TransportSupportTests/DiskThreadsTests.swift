@@ -4,7 +4,6 @@ import Testing
 import TransferCore
 import TransportSupport
 
-/// Verifies that each disk has its own threads.
 @Suite(.timeLimit(.minutes(10))) struct DiskThreadsTests {
     private let disks = DiskThreads(limit: 1)
 

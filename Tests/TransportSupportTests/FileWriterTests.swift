@@ -235,7 +235,7 @@ import TransportSupport
 
     private static let second: Int64 = 1_000_000_000
 
-    @Test func replacesDifferentFile() async throws {
+    @Test func differentPolicyComparesSizeAndTime() async throws {
         let destination = folder.destination("file", .different)
         #expect(try await !isUpToDate(destination, size: 5, at: 7), "there is no file yet")
         #expect(try await receive("hello", destination, modificationTime: 7 * Self.second + 5))
@@ -249,7 +249,7 @@ import TransportSupport
         #expect(error?.failureClass == .unsupported)
     }
 
-    @Test func replacesOlderFile() async throws {
+    @Test func newerPolicyComparesTimes() async throws {
         let destination = folder.destination("file", .newer)
         #expect(try await receive("hello", destination, modificationTime: 7 * Self.second))
         #expect(try await isUpToDate(destination, size: 999, at: 7))

@@ -33,14 +33,12 @@ final class Workbench: Sendable {
     }
 }
 
-/// Returns one secret for every reference.
 struct FixedCredentials: CredentialProvider {
     let value: String
 
     func secret(for reference: CredentialReference) async throws -> Secret { Secret(value) }
 }
 
-/// Records the reports of an attempt.
 final class RecordingReporter: Sendable {
     private let saved = Locked<[Checkpoint]>([])
     private let reported = Locked<[(sent: Int64, confirmed: Int64)]>([])

@@ -53,7 +53,6 @@ package final class CurlEngine: Sendable {
     private struct State {
         /// The mailbox of the shared loop; nil until the loop is needed.
         var mailbox: LoopMailbox?
-        /// The loops on dedicated threads, each for one download at a time.
         var dedicatedLoops: [DedicatedLoop] = []
         var isShutDown = false
     }
@@ -67,7 +66,6 @@ package final class CurlEngine: Sendable {
         self.init(configuration: configuration, readers: ReaderThreads(perDevice: configuration.readerThreads))
     }
 
-    /// Creates an engine that reads files on the given threads.
     package init(configuration: Configuration, readers: ReaderThreads) {
         self.configuration = configuration
         self.readers = readers
@@ -173,7 +171,6 @@ package final class CurlEngine: Sendable {
             var configuration = configuration
             // A dedicated loop runs one download at a time, so it needs few connections.
             configuration.maximumConnections = 2
-            // If the thread can't start, the download uses the shared loop.
             guard let mailbox = try? CurlLoop.start(configuration, readers: readers) else { return nil }
             let loop = DedicatedLoop(mailbox)
             state.dedicatedLoops.append(loop)
@@ -181,7 +178,6 @@ package final class CurlEngine: Sendable {
         }
     }
 
-    /// Returns the mailbox of the shared loop, and starts the loop if necessary.
     private func startSharedLoop() throws(CurlEngineError) -> LoopMailbox {
         try state.withLock { state throws(CurlEngineError) in
             guard !state.isShutDown else { throw .shutDown }

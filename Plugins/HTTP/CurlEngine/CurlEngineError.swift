@@ -2,10 +2,8 @@
 package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of an error, for programs. The list is not exhaustive.
     package struct Kind: RawRepresentable, Hashable, Sendable {
-        /// The name of the kind.
         package let rawValue: String
 
-        /// Creates a kind with a name.
         package init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -16,11 +14,8 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
         package static let hostNotFound = Kind(rawValue: "hostNotFound")
         /// The connection could not be established, for example because it was refused, or there is no route to the server.
         package static let refused = Kind(rawValue: "refused")
-        /// The connection was not established in time.
         package static let timedOut = Kind(rawValue: "timedOut")
-        /// The server's certificate is not trusted.
         package static let tlsNotTrusted = Kind(rawValue: "tlsNotTrusted")
-        /// The TLS handshake failed.
         package static let tlsFailed = Kind(rawValue: "tlsFailed")
         /// The file of trusted certificates can't be read, or its content is invalid.
         package static let certificateFileUnusable = Kind(rawValue: "certificateFileUnusable")
@@ -39,7 +34,6 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
         package static let invalidResponse = Kind(rawValue: "invalidResponse")
         /// The request of an ``HTTPBodyStream`` has ended, so the stream accepts no more bytes.
         package static let requestEnded = Kind(rawValue: "requestEnded")
-        /// The engine was shut down.
         package static let shutDown = Kind(rawValue: "shutDown")
         /// This machine or this process has no memory, threads or file descriptors left.
         package static let outOfResources = Kind(rawValue: "outOfResources")
@@ -47,7 +41,6 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
         package static let other = Kind(rawValue: "other")
     }
 
-    /// The kind of the error, for programs.
     package var kind: Kind
 
     /// A human-readable message: a sentence without secrets.

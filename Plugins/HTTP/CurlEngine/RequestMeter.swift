@@ -22,14 +22,12 @@ struct RequestMeter {
         }
     }
 
-    /// Records the end of a request with a response.
     func end(status: Int, in span: any Span) {
         end("\(min(max(status / 100, 0), 9))xx")
         guard span.isRecording else { return }
         span.updateAttributes { $0["http.response.status_code"] = status }
     }
 
-    /// Records the end of a request without a response.
     func end(_ error: any Error) {
         end((error as? CurlEngineError)?.kind.rawValue ?? (error is CancellationError ? "cancelled" : "failed"))
     }

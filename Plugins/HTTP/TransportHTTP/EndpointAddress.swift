@@ -77,22 +77,17 @@ struct EndpointAddress {
         }
     }
 
-    /// Whether the address has a placeholder for the remote name.
     private var hasNamePlaceholder: Bool { ["{name}", "{path}"].contains { path.contains($0) || query.contains($0) } }
 
-    /// Whether the address has a placeholder for the ID of the transfer, so that each transfer has its own URL.
     var hasTransferPlaceholder: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
 
     /// Whether two files in different folders get the same URL if the last components of their remote names are equal.
     var mergesFolders: Bool { !isFolder && !hasTransferPlaceholder && !path.contains("{path}") && !query.contains("{path}") }
 
-    /// Whether the address names a folder: it has no placeholder for the remote name or the transfer's ID.
     var isFolder: Bool { !hasNamePlaceholder && !hasTransferPlaceholder }
 
-    /// Returns the URL for downloading a file.
     func download(_ names: TransferNames) -> String { url(names, appendsPath: !hasNamePlaceholder) }
 
-    /// Returns the URL for uploading a file.
     func upload(_ names: TransferNames, by upload: Upload) -> String { url(names, appendsPath: upload == .put && !hasNamePlaceholder) }
 
     /// Returns the URL of a remote folder. The path of the URL ends with a slash. Requires ``isFolder``.

@@ -63,10 +63,8 @@ extension EndpointResponse {
                 "does not accept \(what) at this file's URL; check the account's address (\(other))")
     }
 
-    /// The error for a download whose name refers to a folder.
     func folderFailure(of path: RemotePath) -> TransferError { error(.permanent, .isFolder, "has a folder \(path), not a file") }
 
-    /// The error for a response to a download that is not the file.
     func downloadFailure(of path: RemotePath) -> TransferError {
         switch status {
         case 200..<300: error(.protocolViolation, .invalidResponse, "sent something other than the file \(path)")
@@ -128,7 +126,6 @@ extension EndpointResponse {
                 + "the account's setting origins")
     }
 
-    /// The error for rejected or missing credentials.
     private var credentialsRefused: TransferError {
         error(
             .credentials, .credentialsRejected,

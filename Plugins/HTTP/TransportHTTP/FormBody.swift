@@ -3,9 +3,7 @@ import TransportSupport
 
 /// The body of a form with text fields and files (`multipart/form-data`, RFC 7578). The files are read while they are sent.
 struct FormBody {
-    /// One file of the form.
     struct File {
-        /// The name of the field that contains the file.
         var field: String
         /// The name of the file as bytes, which need not be UTF-8.
         var name: [UInt8]
@@ -17,13 +15,11 @@ struct FormBody {
         var contributesToProgress = true
     }
 
-    /// A part of the form: a text field or a file.
     enum Part {
         case field(name: String, value: String)
         case file(File)
     }
 
-    /// The value of `Content-Type`.
     let contentType: String
     let body: HTTPBody
     /// The total size, in bytes, of the files that the progress includes.

@@ -4,7 +4,6 @@ import TransportSupport
 
 /// The additional files of a form, from the settings `file.NAME`.
 struct FormFiles {
-    /// The placeholder for the path of the uploaded file.
     static let sourcePlaceholder = "{source}"
 
     private let files: [(field: String, path: FilePath)]

@@ -15,7 +15,6 @@ struct HTTPEndpointClient {
 
     var address: EndpointAddress { plan.address }
     var options: HTTPOptions { plan.options }
-    /// The upload method.
     var upload: EndpointAddress.Upload { plan.upload }
     var origin: Origin { address.origin }
 
@@ -24,7 +23,6 @@ struct HTTPEndpointClient {
         self.init(try SessionPlan(endpoint, for: nil), endpoint, credentials, resources)
     }
 
-    /// Creates a client for the requests of one attempt for a file.
     init(_ attempt: FileAttempt, resources: ClientResources) throws(TransferError) {
         let plan = try SessionPlan(attempt.endpoint, attempt.options, for: attempt.direction)
         var url = attempt.options.uploadURL
@@ -32,7 +30,6 @@ struct HTTPEndpointClient {
         self.init(plan, attempt.endpoint, attempt.credentials, resources, RequestContext(attempt), givenURL: url)
     }
 
-    /// Creates a client for the requests that list one folder.
     init(_ attempt: ListingAttempt, resources: ClientResources) throws(TransferError) {
         let plan = try SessionPlan(attempt.endpoint, attempt.options, for: .download)
         self.init(plan, attempt.endpoint, attempt.credentials, resources, RequestContext(attempt))
@@ -92,7 +89,6 @@ struct HTTPEndpointClient {
         for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"] { request.headers[name] = nil }
     }
 
-    /// Returns the file that an attempt downloads.
     func source(_ attempt: FileAttempt) -> DownloadSource {
         let url = address.download(TransferNames(attempt))
         let canBeFolder = (try? plan.checkListing()) != nil

@@ -87,7 +87,6 @@ extension HTTPOptions {
             }
         }
 
-    /// The settings for all requests.
     private static let requestSettings = RequestOptions.settings { (name, value) throws(TransferError) in
         guard name.lowercased() != "content-type" else {
             throw .invalidEndpoint("The setting header.\(name) does not set the type of files; write contentType.")
@@ -159,6 +158,5 @@ extension SettingFormat<String> {
 }
 
 extension ReservedHeaders {
-    /// The reserved headers of the http transport.
     static let http = ReservedHeaders(of: .http, names: ["content-range"])
 }

@@ -3,7 +3,6 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Uploads in forms.
 extension HTTPUpload {
     /// Sends a form: the text fields of the settings and the metadata, followed by the form's own text fields and files.
     ///
@@ -34,7 +33,6 @@ extension HTTPUpload {
         return receipt(try await send(body, from: readers), body.size)
     }
 
-    /// Returns the form for one file, with the additional files of the settings before it.
     func form(_ file: FileReader, _ size: Int64, with additionalFiles: [FormBody.File]) -> FormBody {
         let name = attempt.remotePath.lastComponent
         let last = FormBody.File(

@@ -18,7 +18,6 @@ extension HTTPUpload {
     /// The request can't resume. Every few MiB, the transport releases the bytes that the connection accepted: it saves a checkpoint, after
     /// which the queue can free these bytes. A failure of the request after the first release is therefore final.
     ///
-    /// - Parameter folder: The state of the file's folder.
     /// - Returns: The receipt; nil if the server requires the length before the first byte.
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/sourceLost`` if the stream can't be sent again.
     func sendLive(_ file: FileReader, _ growth: SourceGrowth, _ folder: FolderCreation.Outcome) async throws -> TransferReceipt? {
@@ -57,7 +56,6 @@ extension HTTPUpload {
         }
     }
 
-    /// Sends the request, and saves checkpoints while it is sent.
     private func request(_ body: LiveBody, _ growth: SourceGrowth) async throws -> EndpointResponse {
         let reporter = reporter
         let (newlyAccepted, newlyAcceptedContinuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

@@ -136,8 +136,6 @@ struct HTTPUpload {
     }
 
     var url: String { server.givenURL ?? server.address.upload(names, by: server.upload) }
-
-    /// The headers of a request whose content is the file.
     var fileHeaders: HTTPHeaders {
         var headers = UploadVerification.requestHeaders(attempt.options.verification)
         headers["Content-Type"] = mediaType(ofFile: attempt.remotePath.lastComponent)
@@ -162,7 +160,6 @@ struct HTTPUpload {
 
     /// Sends a file as the content of a request, and returns the response once the server has the whole file.
     ///
-    /// - Parameter folder: The state of the file's folder.
     /// - Throws: A ``TransferError`` if the server does not have the whole file, or if the file has changed; or `CancellationError`.
     private func sendContent(
         of file: FileReader, _ size: Int64, _ folder: FolderCreation.Outcome

@@ -5,7 +5,6 @@ enum MediaType {
     /// The type for unknown extensions (RFC 2046, section 4.5.1).
     static let unknown = "application/octet-stream"
 
-    /// Returns the media type of a file with this name.
     static func ofFile(named name: [UInt8]) -> String {
         guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return unknown }
         return types[String(decoding: name[(dot + 1)...], as: UTF8.self).lowercased()] ?? unknown

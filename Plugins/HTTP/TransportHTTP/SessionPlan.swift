@@ -8,10 +8,8 @@ struct SessionPlan {
     let options: HTTPOptions
     /// The session's headers, without the media type of its files.
     let headers: HTTPHeaders
-    /// The media type that the session sets for its files.
     let contentType: String?
 
-    /// The upload method.
     var upload: EndpointAddress.Upload {
         switch options.upload {
         case .put: .put
@@ -71,7 +69,6 @@ struct SessionPlan {
     /// Whether each transfer has its own URL. A session's URL for a name takes precedence over the address.
     private var hasTransferPlaceholder: Bool { options.uploadURLs.isEmpty && address.hasTransferPlaceholder }
 
-    /// Checks that the endpoint can perform an upload with a session's options.
     private func checkUpload(_ options: AttemptOptions) throws(TransferError) {
         if let url = options.uploadURL { try UploadURLCheck.check(url) }
         guard options.creationURL == nil else {
@@ -125,7 +122,6 @@ struct SessionPlan {
 }
 
 extension FileAttempt {
-    /// The direction of the attempt.
     var direction: TransferDirection {
         switch payload {
         case .upload, .form: .upload

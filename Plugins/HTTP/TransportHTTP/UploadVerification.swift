@@ -9,7 +9,6 @@ import TransportSupport
 /// checksum of the content, the content itself, or only its size.
 struct UploadVerification {
     let server: HTTPEndpointClient
-    /// The URL of the file.
     let url: String
     let file: FileReader
     let size: Int64
@@ -123,7 +122,6 @@ struct UploadVerification {
         return true
     }
 
-    /// Reads the whole file back, and compares it with the source.
     private func readBack() async throws -> Checksum {
         let sink = HashingSink(upTo: size)
         let endpointResponse: EndpointResponse

@@ -2,7 +2,7 @@
 #ifndef CPOSTGRES_SHIM_H
 #define CPOSTGRES_SHIM_H
 
-// Debian's path comes first, so that no other target needs the flags of pkg-config.
+// On Debian, the header is in a subfolder. With this path, no target needs flags from pkg-config.
 #if __has_include(<postgresql/libpq-fe.h>)
 #include <postgresql/libpq-fe.h>
 #else

@@ -3,7 +3,6 @@ import Foundation
 import TransferFleet
 import TransferKit
 
-/// The commands for a fleet itself.
 struct FleetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fleet", abstract: "Creates, inspects and changes a fleet.",

@@ -6,7 +6,6 @@ import TransferFleet
 import TransferKit
 import TransferWeb
 
-/// Serves a web page and an HTTP interface for a fleet.
 struct FleetWebCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "web", abstract: "Serves a page and an HTTP interface for the fleet.",

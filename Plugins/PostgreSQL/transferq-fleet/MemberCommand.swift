@@ -6,7 +6,6 @@ import TransferCommands
 import TransferFleet
 import TransferKit
 
-/// The options of a member.
 struct MemberOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The storage folder of the member.", valueName: "dir")) var store: String?
     @Option(help: "The maximum number of concurrent sessions.") var slots = 1
@@ -22,7 +21,6 @@ struct MemberOptions: ParsableArguments {
 
     var folder: FilePath { store.map { FilePath($0).absolute } ?? Self.defaultFolder }
 
-    /// The storage folder of a member without `--store`.
     static var defaultFolder: FilePath {
         (Storage.variable("TRANSFERQ_STORE") ?? Storage.xdgStateFolder(of: "transferq-member")).absolute
     }
@@ -34,7 +32,6 @@ struct MemberOptions: ParsableArguments {
     }
 }
 
-/// Makes this host a member of a fleet.
 struct MemberCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Transfers the fleet's sessions until SIGTERM, SIGINT or \"agent stop\".",
@@ -105,7 +102,6 @@ struct MemberCommand: ParsableCommand {
     }
 }
 
-/// Starts a member in the background.
 struct MemberStartCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "start", abstract: "Starts the member in the background, and returns when it has joined the fleet.",

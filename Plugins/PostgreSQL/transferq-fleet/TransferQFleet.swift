@@ -67,7 +67,6 @@ struct FleetArguments {
         let text = ProcessInfo.processInfo.environment["TRANSFERQ_SHARED"] ?? ""
         return text.split(separator: ":").map { FilePath(String($0)) }.filter(\.isAbsolute)
     }
-    /// The other arguments.
     private(set) var rest: [String] = []
 
     /// Separates the options from the other arguments, up to the argument `--`.

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Reports the progress of a download. Never reports a lower number than before. All methods can be called from any thread.
+/// Reports the progress of a download, which never decreases. Can be used from any thread.
 final class DownloadProgress: Sendable {
     private let reporter: AttemptReporter
     private let state: Locked<(sent: Int64, confirmed: Int64)>
@@ -13,9 +13,7 @@ final class DownloadProgress: Sendable {
 
     var confirmed: Int64 { state.withLock { $0.confirmed } }
 
-    /// Updates the number of received bytes.
-    ///
-    /// - Parameter position: The number of bytes that have arrived, including the bytes of earlier attempts.
+    /// - Parameter position: The number of received bytes, including those of earlier attempts.
     func update(sent position: Int64) {
         state.withLock { state in
             state.sent = max(state.sent, position)
@@ -23,8 +21,6 @@ final class DownloadProgress: Sendable {
         }
     }
 
-    /// Updates the number of confirmed bytes.
-    ///
     /// - Parameter position: The position up to which a checkpoint confirms the bytes.
     func update(confirmed position: Int64) {
         state.withLock { state in

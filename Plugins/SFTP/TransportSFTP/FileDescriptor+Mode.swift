@@ -10,13 +10,11 @@ extension FileDescriptor {
     /// The mode bits to copy: the permissions, without setuid, setgid and sticky bits (inode(7)).
     private static let copiedBits: UInt32 = 0o777
 
-    /// The permissions of an open file; nil if the system does not report them.
+    /// Returns nil if the system does not report the permissions.
     var mode: UInt32? {
         (try? stat()).map { UInt32($0.permissions.rawValue) & Self.copiedBits }
     }
 
-    /// Sets the permissions of an open file.
-    ///
     /// - Returns: Whether the system allowed the change.
     func change(mode: UInt32) -> Bool {
         fchmod(rawValue, mode_t(mode & Self.copiedBits)) == 0
@@ -25,8 +23,8 @@ extension FileDescriptor {
     /// The permissions that the owner needs to open a part file again.
     private static let ownerBits: UInt32 = 0o600
 
-    /// Sets the permissions of a complete part file, and also lets the owner read and write it. If this process is killed, the next attempt
-    /// can then open the file.
+    /// Sets the permissions of a complete part file, and also lets the owner read and write it. The next attempt must be able to open the file
+    /// if this process is killed before the rename.
     ///
     /// - Returns: Whether the system allowed the change.
     func changePartFile(mode: UInt32) -> Bool { change(mode: mode | Self.ownerBits) }

@@ -5,7 +5,7 @@ import TransferCore
 struct RemoteFilePaths: Sendable {
     /// The URL of the server, without a path, such as `sftp://sftp.example.com`.
     let root: String
-    /// The endpoint's folder; empty for the account's start folder.
+    /// Empty for the account's start folder.
     let folder: [UInt8]
     let path: RemotePath
 
@@ -15,19 +15,16 @@ struct RemoteFilePaths: Sendable {
         return path.isEmpty ? [UInt8(ascii: ".")] : path
     }
 
-    /// Returns the path of an entry in the folder at ``final``.
     func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }
 
-    /// The name of the file as shown in messages.
     var name: String { path.description }
 
-    /// The folders between the endpoint's folder and the file, from the outermost to the innermost.
+    /// The folders from the endpoint's folder (exclusive) to the file, outermost first.
     var parents: [[UInt8]] {
         path.bytes.indices.filter { path.bytes[$0] == Self.slash }.map { join(Array(path.bytes[..<$0])) }
     }
 
-    /// Returns the path of the part file. The part file is in the folder of the final file, so that renaming it to the final name can be
-    /// atomic.
+    /// The part file is in the final folder, so that its rename can be atomic.
     ///
     /// - Throws: A `TransferError` if the ID can't be part of a file name.
     func partFile(of transferID: String) throws(TransferError) -> [UInt8] {
@@ -58,7 +55,6 @@ struct RemoteFilePaths: Sendable {
         return last == Self.slash ? folder + relative : folder + [Self.slash] + relative
     }
 
-    /// Returns whether a byte is an ASCII letter, an ASCII digit or a hyphen.
     static func isSafe(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),

@@ -1,7 +1,7 @@
 import Foundation
 package import TransferCore
 
-/// An endpoint's address, split into its components: `sftp://user@host:port/folder/`.
+/// The components of an endpoint's address: `sftp://user@host:port/folder/`.
 ///
 /// The folder is absolute on the server. A folder that begins with `/~/` is relative to the account's start folder: the folder in which the
 /// server starts an SFTP session, usually the home folder.
@@ -9,12 +9,10 @@ package struct SFTPAddress: Hashable, Sendable {
     package var host: String
     package var port: UInt16
     package var user: String
-    /// The folder as the bytes to send to the server. Without a leading slash, it is relative to the account's start folder; empty for the
-    /// start folder.
+    /// The bytes to send to the server. Without a leading slash, the folder is relative to the account's start folder, and empty bytes mean the
+    /// start folder itself.
     package var folder: [UInt8]
 
-    /// Parses an endpoint's address.
-    ///
     /// - Throws: A ``TransferError`` with the code `invalidEndpoint`.
     package init(_ endpoint: Endpoint) throws(TransferError) {
         let url = try endpoint.validate()
@@ -45,7 +43,7 @@ package struct SFTPAddress: Hashable, Sendable {
         }
     }
 
-    /// The name of the server as shown in messages: the host, and the port unless it is 22.
+    /// The host, and the port unless it is 22. For messages.
     var serverName: String { (host.contains(":") ? "[\(host)]" : host) + (port == 22 ? "" : ":\(port)") }
 
     private static func decode(_ text: String) -> [UInt8]? {
@@ -73,14 +71,14 @@ extension RemoteFilePaths {
         self.init(root: "sftp://\(address.serverName)", folder: address.folder, path: path)
     }
 
-    /// Returns the URL of a path, without the user name.
+    /// Omits the user name.
     func url(of path: [UInt8]) -> String {
         let encoded = path.map { byte in Self.isPlain(byte) ? String(UnicodeScalar(byte)) : Self.escape(byte) }.joined()
         return root + (path.first == UInt8(ascii: "/") ? "" : "/~/") + encoded
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {
-        // The unreserved characters of URLs (RFC 3986, section 2.3), and the slash.
+        // RFC 3986, section 2.3, and the slash.
         isSafe(byte) || [UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/")].contains(byte)
     }
 

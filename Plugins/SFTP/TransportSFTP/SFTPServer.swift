@@ -10,8 +10,6 @@ struct SFTPServer: Sendable {
 
     private static let credentials: Set<CredentialReference.Kind> = [.password, .keyPassphrase, .proxyPassword]
 
-    /// Validates an endpoint.
-    ///
     /// - Throws: A ``TransferError`` with the code `invalidEndpoint`, or of the class `unsupported` for a credential of an unsupported kind.
     init(_ endpoint: Endpoint) throws(TransferError) {
         for credential in endpoint.credentials where !Self.credentials.contains(credential.kind) {

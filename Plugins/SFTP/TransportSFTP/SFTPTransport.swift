@@ -195,7 +195,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             attempt.endpoint, atMost: server.options.maxConnections, preferringUnused: prefersUnused, credentials: attempt.credentials,
             logger: attempt.logger, waiting: { reporter.reportActivity() }
         ) { connection in
-            // Only a new connection shows that the server currently accepts logins.
+            // Only a new connection proves that the server currently accepts logins.
             if connection.isNew { reporter.reportAuthenticatedResponse() }
             var features = try await connection.client.features()
             if !server.options.sync { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }
@@ -233,8 +233,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Checks that the endpoint's folder exists. If the server does not report the folder's attributes, the check passes, because uploads
-    /// to the folder may still work.
+    /// If the server does not report the folder's attributes, the check passes, because uploads may still work.
     private func checkFolder(_ address: SFTPAddress, _ client: SFTPClient) async throws {
         guard !address.folder.isEmpty else { return }
         let name = String(decoding: address.folder, as: UTF8.self)

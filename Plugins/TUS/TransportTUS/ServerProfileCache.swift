@@ -29,7 +29,6 @@ final class ServerProfileCache: Sendable {
         /// The maximum number of bytes of one request; nil if no limit is known.
         var chunkLimit: Int64?
 
-        /// Lowers the limit for the bytes of one request.
         mutating func limitChunks(to limit: Int64) { chunkLimit = min(chunkLimit ?? .max, limit) }
     }
 
@@ -111,12 +110,10 @@ final class ServerProfileCache: Sendable {
     /// Removes the version of the IETF protocol of a server that now speaks tus instead.
     func forgetDialect(of address: String) { state.withLock { _ = $0.dialects.removeValue(forKey: address) } }
 
-    /// The known quirks of an endpoint.
     func quirks(of address: String) -> Quirks {
         state.withLock { $0.quirks[address] ?? Quirks() }
     }
 
-    /// Changes the known quirks of an endpoint.
     func learn(of address: String, _ change: (inout Quirks) -> Void) {
         state.withLock { state in
             if state.quirks.count >= Self.maximumAddresses, state.quirks[address] == nil { state.quirks.removeAll() }

@@ -34,7 +34,6 @@ final class ArrivalOrder: Sendable {
 
     private let state = Locked(State())
 
-    /// Sets the listener that accepts connections.
     func setListener(_ listener: any Channel) {
         state.withLock { $0.listener = listener }
     }

@@ -7,7 +7,6 @@ final class Connection: Sendable {
     let channel: any Channel
     private let state = Locked(State())
 
-    /// The cause of an interruption.
     enum Interruption {
         /// Another request for the same upload.
         case request
@@ -27,7 +26,6 @@ final class Connection: Sendable {
         self.channel = channel
     }
 
-    /// Whether another request or the stopping server has interrupted this connection's request.
     var isInterrupted: Bool { interruption != nil }
 
     var interruption: Interruption? { state.withLock { $0.interruption } }

@@ -14,7 +14,6 @@ final class Exchange {
     let path: String
     /// The length of the body in bytes, from `Content-Length`; nil if the body has a transfer encoding, and 0 without either header.
     let bodyLength: Int64?
-    /// Whether the whole body was read.
     private(set) var isBodyAtEnd: Bool
     /// `http://host`, with the host name that the client used, or the local address if the request has no host name. The name can be a
     /// proxy's name (RFC 9110, section 7.2).
@@ -25,7 +24,6 @@ final class Exchange {
     private var body: RequestBody.AsyncIterator
     private var writer: ResponseWriter?
     private var expectsContinue: Bool
-    /// The number of received body bytes.
     private var receivedSize: Int64 = 0
     /// Received bytes that ``next(upTo:)`` has not returned yet, because they exceeded its limit.
     private var rest = ByteBuffer()

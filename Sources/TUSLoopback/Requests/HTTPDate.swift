@@ -18,7 +18,6 @@ extension Date {
             "\(days[weekday - 1]), \(digits(day)) \(months[month - 1]) \(digits(year, 4)) \(digits(hour)):\(digits(minute)):\(digits(second)) GMT"
     }
 
-    /// Creates a date from a number of seconds since 1970.
     init(secondsSince1970 seconds: Int) {
         self.init(timeIntervalSince1970: TimeInterval(seconds))
     }

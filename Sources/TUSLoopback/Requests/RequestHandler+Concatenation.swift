@@ -10,7 +10,7 @@ extension RequestHandler {
         var partialIDs: [String] = []
         var size: Int64 = 0
         for text in concat.dropFirst("final;".count).split(separator: " ") {
-            // Ignores the host: a client that connects through a proxy uses the name of the proxy.
+            // Ignore the host, because a client that connects through a proxy uses the name of the proxy.
             guard let path = URL(string: String(text), relativeTo: base)?.path, path.hasPrefix(Self.root) else {
                 throw ErrorResponse(400, because: "\(text) is not the URL of an upload.")
             }
@@ -39,14 +39,13 @@ extension RequestHandler {
         return partialIDs
     }
 
-    /// Assembles each final upload that consists of this partial upload and others, once all of them are complete.
+    /// Assembles the final uploads to which this partial upload belongs. Skips a final upload if one of its partial uploads is incomplete.
     @concurrent
     func assembleFinals(with partial: Upload) async {
         guard partial.record.isPartial else { return }
         for final in store.incompleteFinals(with: partial) { await assemble(final) }
     }
 
-    /// Assembles a final upload from its partial uploads, if all of them are complete.
     @concurrent
     func assemble(_ upload: Upload) async {
         await upload.acquire(for: nil)

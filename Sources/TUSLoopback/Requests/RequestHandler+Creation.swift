@@ -90,7 +90,6 @@ extension RequestHandler {
         return nil
     }
 
-    /// Throws an error response if an upload of this size exceeds the server's maximum.
     func checkSize(_ length: Int64) throws(ErrorResponse) {
         guard let maximum = options.maximumSize, length > maximum else { return }
         throw ErrorResponse(413, [("Tus-Max-Size", String(maximum))], because: "The upload is larger than \(maximum) bytes.")

@@ -46,7 +46,6 @@ extension RequestHandler {
 final class OpenFile: Sendable {
     let descriptor: FileDescriptor
 
-    /// Opens the file for reading. Blocks.
     init(_ path: FilePath) throws {
         descriptor = try FileDescriptor.open(path, .readOnly)
     }
@@ -62,7 +61,6 @@ struct Content: Sendable {
     let cut: Int64?
     /// The maximum number of bytes per second; nil for no limit.
     let rate: Int64?
-    /// The faults that can stop the transfer of the content.
     let faults: FaultScript
     /// Counts bytes before they are sent. A negative number removes bytes that could not be sent.
     let sent: @Sendable (Int) -> Void

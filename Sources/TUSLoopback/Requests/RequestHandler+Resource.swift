@@ -63,7 +63,6 @@ extension RequestHandler {
         }
     }
 
-    /// Creates an upload resource, and stores the content of the request.
     @concurrent
     private func createResource(_ exchange: Exchange) async throws -> Response? {
         let upload: Upload

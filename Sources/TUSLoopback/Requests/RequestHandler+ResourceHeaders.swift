@@ -51,7 +51,6 @@ extension RequestHandler {
 
     var inconsistentLength: ErrorResponse { problem(400, "inconsistent-upload-length", "The lengths of the upload differ.") }
 
-    /// Checks the size of an upload, and the size of a request's content.
     func checkLimits(_ exchange: Exchange, length: Int64?, isLast: Bool) throws(ErrorResponse) {
         if let length, let maximum = options.maximumSize, length > maximum {
             throw ErrorResponse(413, limits(of: nil), because: "The upload is larger than \(maximum) bytes.")

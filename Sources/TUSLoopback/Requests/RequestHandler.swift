@@ -3,7 +3,6 @@ import NIOCore
 import NIOPosix
 import TransferCore
 
-/// Handles all requests of the server.
 final class RequestHandler: Sendable {
     static let tusVersion = "1.0.0"
     /// The path of the creation URL, and the prefix of the paths of all uploads.
@@ -115,12 +114,11 @@ final class RequestHandler: Sendable {
         upload.record.expires.map { Double($0) <= now().timeIntervalSince1970 } ?? false
     }
 
-    /// Removes an expired upload, and returns the response to a request for the upload.
     func expire(_ upload: Upload) async -> Response {
         await upload.acquire(for: nil)
         defer { upload.release() }
         if case .found = store.lookUp(upload.id) {
-            // Ignores errors: the response is the same if the files can't be removed.
+            // Ignore errors, because the response is the same if the files can't be removed.
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
         }
         return Response(410, noStore, body: "The upload has expired.\n")
@@ -152,10 +150,8 @@ final class RequestHandler: Sendable {
         }
     }
 
-    /// The headers of responses that a cache must not store.
     let noStore = [("Cache-Control", "no-store")]
 
-    /// The response to OPTIONS, which describes the server.
     private func optionsResponse() -> Response {
         var headers = [("Tus-Version", Self.tusVersion), ("Tus-Extension", options.advertised)]
         if options.offers(.checksum) { headers.append(("Tus-Checksum-Algorithm", TUSChecksumAlgorithm.advertised)) }

@@ -1,6 +1,5 @@
 import HTTPTypes
 
-/// An HTTP response.
 struct Response: Sendable {
     var status: Int
     var headers: [(name: String, value: String)]
@@ -14,7 +13,6 @@ struct Response: Sendable {
         self.body = body
     }
 
-    /// The status line and headers for the HTTP library.
     func head(closing: Bool) -> HTTPResponse {
         var fields = HTTPFields()
         for header in headers {

@@ -8,7 +8,6 @@ import struct NIOCore.ByteBuffer
 /// An upload: a file with the received bytes, and a JSON file with its properties (the record).
 final class Upload: Sendable {
     let id: String
-    /// The file with the bytes.
     let file: FilePath
     private let recordFile: FilePath
     private let state: Locked<State>
@@ -155,7 +154,7 @@ final class Upload: Sendable {
 
     /// Removes both files. Requires exclusive access. Blocks.
     func remove() throws {
-        // Removes the JSON file first. If the removal of the bytes then fails, a restarted server ignores the bytes.
+        // Remove the JSON file first. If the removal of the bytes then fails, a restarted server ignores the bytes.
         try FileManager.default.removeItem(atPath: recordFile.string)
         try FileManager.default.removeItem(atPath: file.string)
     }

@@ -32,7 +32,6 @@ final class UploadStore: Sendable {
 
     var all: [Upload] { state.withLock { Array($0.uploads.values) } }
 
-    /// The result of looking up the ID of an upload.
     enum Lookup {
         case found(Upload)
         case terminated
@@ -55,7 +54,7 @@ final class UploadStore: Sendable {
         return upload
     }
 
-    /// Returns the incomplete final uploads that consist of a partial upload and others.
+    /// Returns the incomplete final uploads to which a partial upload belongs.
     func incompleteFinals(with partial: Upload) -> [Upload] {
         all.filter { $0.record.parts?.contains(partial.id) == true && !$0.isComplete }
     }

@@ -2,7 +2,6 @@ import ArgumentParser
 import TransferKit
 import TransferOutput
 
-/// The options that set the limits of an account: its concurrent sessions, its rate and its timetable of rate limits.
 struct AccountLimitOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
@@ -25,10 +24,8 @@ struct AccountLimitOptions: ParsableArguments {
         if let maxSessions, maxSessions < 0 { throw ValidationError("--max-sessions must be at least 0, not \(maxSessions).") }
     }
 
-    /// Whether no limit is given.
     var isEmpty: Bool { maxSessions == nil && rate == nil && timetable == nil }
 
-    /// Sets the given limits and keeps the account's other limits.
     func apply(to account: inout Account) {
         if let maxSessions { account.maxConcurrentSessions = maxSessions == 0 ? nil : maxSessions }
         if let rate { account.rateLimit = rate.limit }

@@ -32,7 +32,6 @@ struct AccountListCommand: AsyncParsableCommand {
         await output.write(table.text)
     }
 
-    /// The text in the column STATE: `blocked`, `ready`, or the time of the next attempt if all endpoints are unavailable.
     private static func state(_ status: AccountStatus) -> String {
         if status.blockingError != nil { return "blocked" }
         guard status.isUnavailable, let next = status.unavailableEndpoints.map(\.nextAttempt).min() else { return "ready" }

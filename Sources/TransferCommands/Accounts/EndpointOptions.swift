@@ -115,7 +115,6 @@ struct EndpointOptions: ParsableArguments {
         }
     }
 
-    /// Whether no option is given.
     var isEmpty: Bool { given.isEmpty && setting.isEmpty }
 
     /// The given options, except `--setting`. A transport supports an option if it supports at least one of the option's groups.
@@ -136,7 +135,7 @@ struct EndpointOptions: ParsableArguments {
         return all.filter(\.2).map { ($0.0, $0.1) }
     }
 
-    /// The option groups of the passphrase options. A passphrase decrypts an SSH key or the key of a client certificate.
+    /// A passphrase decrypts an SSH key or the key of a client certificate.
     private static let passphraseGroups: Set<RegisteredTransport.EndpointOption> = [.passphrase, .clientCertificate]
 
     private func apply(to endpoint: inout Endpoint, of transports: RegisteredTransports) throws {
@@ -161,7 +160,6 @@ struct EndpointOptions: ParsableArguments {
         endpoint.credentials += credentials
     }
 
-    /// Whether an endpoint can use a password: its URL contains a user, or its transport does not require a user in the URL.
     private static func canUsePassword(_ endpoint: Endpoint, _ transports: RegisteredTransports) -> Bool {
         transports[endpoint]?.passwordNeedsUser == false || (try? endpoint.validate())?.user() != nil
     }
@@ -188,7 +186,6 @@ struct EndpointOptions: ParsableArguments {
         }
     }
 
-    /// Returns references to the given sources of secrets.
     private func credentials() throws -> [CredentialReference] {
         var references: [CredentialReference] = []
         if let tokenEnv { references.append(.bearer(try variable(tokenEnv, "--token-env"))) }
@@ -269,7 +266,7 @@ struct EndpointOptions: ParsableArguments {
         return .environment(name)
     }
 
-    /// Returns the source for a file with a secret. The file need not exist yet, because each connection reads it again.
+    /// The file need not exist yet, because each connection reads it again.
     private func file(_ path: FilePath, _ option: String) throws -> CredentialReference.Source {
         let text = try filePath(path, option)
         guard !path.isFolder else {

@@ -1,7 +1,6 @@
 import Foundation
 import TransferCore
 
-/// Parses the endpoint URLs in command-line arguments.
 enum EndpointURL {
     /// Creates an endpoint from its URL. The URL's scheme selects the transport.
     ///

@@ -29,6 +29,5 @@ struct HeaderField {
         }
     }
 
-    /// Whether the header's name suggests that its value is secret.
     var suggestsSecret: Bool { SecretName.matches(name) }
 }

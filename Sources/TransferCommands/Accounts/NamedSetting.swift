@@ -15,7 +15,6 @@ struct NamedSetting {
         "identity": "--identity", "knownHosts": "--known-hosts",
     ]
 
-    /// Whether `--setting` can set a setting; false for settings with their own options.
     static func accepts(_ name: String) -> Bool { separateOptions[name] == nil && !name.hasPrefix("header.") }
 
     /// Parses the value of `--setting`.
@@ -46,7 +45,6 @@ struct NamedSetting {
         }
     }
 
-    /// Sets or removes the setting of an endpoint, unless the setting is for another transport.
     func apply(to endpoint: inout Endpoint) {
         if transport == nil || transport == endpoint.transport { endpoint.settings[name] = value }
     }

@@ -151,17 +151,15 @@ public struct RegisteredTransports: Sendable {
         .token, .password, .authorities, .clientCertificate, .proxy, .headers,
     ]
 
-    /// The URL schemes of plain HTTP. The scheme selects the kind of request, so the stored address keeps the scheme.
+    /// The scheme selects the kind of request, so the stored address keeps the scheme.
     private static let plainHTTPSchemes = Dictionary(
         uniqueKeysWithValues: ["put", "post", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
 
-    /// The registered transport of an endpoint; nil if this program does not include it.
     subscript(endpoint: Endpoint) -> RegisteredTransport? { all.first { $0.id == endpoint.transport } }
 
     /// The names of the endpoint settings that only `--setting` can set, one line for each transport that has such settings.
     var endpointSettings: String { list { $0.isForEndpoints && NamedSetting.accepts($0.name) } }
 
-    /// The names of the session settings, one line for each transport that has such settings.
     var sessionSettings: String { list(\.isForSessions) }
 
     private func list(_ isListed: (SettingDescription) -> Bool) -> String {
@@ -171,11 +169,10 @@ public struct RegisteredTransports: Sendable {
         }.joined(separator: "\n")
     }
 
-    /// The URL schemes of all transports in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
 
-    /// Returns how an endpoint treats two files with the same remote name. For an unknown transport, and for one without the
-    /// capability ``/TransferCore/FileNaming``, returns ``/TransferCore/NameClash/bothKept``.
+    /// How an endpoint treats two files with the same remote name: ``/TransferCore/NameClash/bothKept`` if the transport is unknown or lacks the
+    /// capability ``/TransferCore/FileNaming``.
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         (self[endpoint]?.transport as? any FileNaming)?.nameClash(options, at: endpoint) ?? .bothKept
     }

@@ -59,7 +59,8 @@ struct AdmissionCheck {
     /// Checks the overwrite policy of uploads.
     ///
     /// - Returns: Warnings about endpoints that ignore the policy.
-    /// - Throws: A `CommandFailure` if an endpoint might replace files despite the policy, or if no endpoint can apply the policy.
+    /// - Throws: A `CommandFailure` if an endpoint might replace files despite the policy, or if the policy is `skip`, `different` or `newer` and no
+    ///   endpoint can apply it.
     func check(_ overwrite: OverwritePolicy) throws(CommandFailure) -> [String] {
         if overwrite != .always, let endpoint = endpoints.first(where: { uploadOptions($0).overwriting == .byServer }) {
             throw CommandFailure(

@@ -2,7 +2,6 @@ import ArgumentParser
 import TransferCore
 import TransferKit
 
-/// The options of uploads.
 struct UploadOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Metadata to send with each file; repeatable.", valueName: "name=value"))
     var metadata: [String] = []
@@ -14,14 +13,11 @@ struct UploadOptions: ParsableArguments {
 
     func validate() throws { _ = try metadataValues() }
 
-    /// The metadata by name.
     func metadataValues() throws -> [String: String] { try NamedValues.read(metadata, of: "--metadata") }
 
-    /// The first given option, for error messages; nil if no option is given.
     var firstGiven: String? { metadata.isEmpty ? creationURL.map { _ in "--creation-url" } : "--metadata" }
 }
 
-/// The options for the files of an upload.
 struct UploadItemOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -37,7 +33,6 @@ struct UploadItemOptions: ParsableArguments {
         completion: .list(Self.linkPolicies.map(\.word)), transform: Self.links)
     var symlinks: SymbolicLinkPolicy?
 
-    /// The first given option, for error messages; nil if no option is given.
     var firstGiven: String? { form.isEmpty ? copy ? "--copy" : symlinks.map { _ in "--symlinks" } : "--form" }
 
     private static let linkPolicies: [(word: String, policy: SymbolicLinkPolicy)] = [
@@ -52,7 +47,6 @@ struct UploadItemOptions: ParsableArguments {
     }
 }
 
-/// The options of downloads.
 struct DownloadOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(

@@ -11,7 +11,6 @@ import TransferKit
 
 /// Reads the paths given to `upload`, `download` and `add`.
 enum GivenPaths {
-    /// The argument that stands for the paths in standard input.
     static let standardInput: FilePath = "-"
 
     /// Replaces `-` with the paths from standard input.
@@ -37,7 +36,7 @@ enum GivenPaths {
         if isCreated || errno == EEXIST { StorageFolder.sync(path.removingLastComponent()) }
     }
 
-    /// Splits the input at line breaks. If the input contains NUL bytes, splits the input only at these bytes, so that names can contain line breaks.
+    /// If the input contains NUL bytes, splits only at these bytes, so that names can contain line breaks.
     static func split(_ bytes: [UInt8]) -> [PathArgument] {
         let separator: UInt8 = bytes.contains(0) ? 0 : UInt8(ascii: "\n")
         return bytes.split(separator: separator).map { PathArgument(bytes: $0) }

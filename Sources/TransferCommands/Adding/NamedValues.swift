@@ -2,11 +2,6 @@ import ArgumentParser
 
 /// Reads the values of a repeatable option that takes `NAME=VALUE`.
 enum NamedValues {
-    /// Returns the values by name.
-    ///
-    /// - Parameters:
-    ///   - texts: The values of the option.
-    ///   - option: The option, for error messages.
     /// - Throws: A `ValidationError` for a text without a name, and for a repeated name.
     static func read(_ texts: [String], of option: String) throws -> [String: String] {
         var values: [String: String] = [:]

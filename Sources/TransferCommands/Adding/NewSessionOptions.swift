@@ -51,9 +51,6 @@ struct NewSessionOptions: ParsableArguments {
         }
     }
 
-    /// Checks the value of `--context`.
-    ///
-    /// - Throws: A `ValidationError` if the value is not JSON.
     static func validate(context: String?) throws {
         guard let context, !JSONValue.isJSON(Data(context.utf8)) else { return }
         throw ValidationError(
@@ -61,7 +58,6 @@ struct NewSessionOptions: ParsableArguments {
         )
     }
 
-    /// Sets the context and the deduplication options in a request.
     func apply(to request: inout SessionRequest) {
         request.context = context.map { Data($0.utf8) }
         request.deduplicationKey = dedupe

@@ -2,7 +2,6 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// Options for the position and start of new sessions.
 struct PlacementOptions: ParsableArguments {
     @OptionGroup var position: PositionOptions
 
@@ -22,10 +21,8 @@ struct PlacementOptions: ParsableArguments {
         }
     }
 
-    /// Whether any of these options is given.
     var isGiven: Bool { position.isGiven || after != nil || notBefore != nil }
 
-    /// Sets the dependency and start time of the sessions. Throws an error if `--after` does not identify exactly one session.
     func apply(to requests: inout [SessionRequest], in queue: any ControllableQueue) async throws {
         for index in requests.indices { try await apply(to: &requests[index], in: queue) }
     }

@@ -2,7 +2,6 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// Options for the position of sessions that are added to the queue.
 struct PositionOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
@@ -18,7 +17,6 @@ struct PositionOptions: ParsableArguments {
     @Flag(help: "Hold the session until transferq release.")
     var hold = false
 
-    /// Whether any of these options is given.
     var isGiven: Bool { at != nil || next || now || hold }
 
     func validate() throws {
@@ -28,7 +26,6 @@ struct PositionOptions: ParsableArguments {
         if hold, next || now { throw ValidationError("--hold and \(given[0]) can't be used together.") }
     }
 
-    /// Gives added sessions the start priority that these options specify.
     func start(_ sessions: [SessionID], in queue: any ControllableQueue) async throws {
         guard !sessions.isEmpty else { return }
         if next { _ = try await queue.apply(.runNext, to: SessionGroup.sessions(sessions)) }

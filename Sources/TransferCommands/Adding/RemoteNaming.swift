@@ -48,8 +48,7 @@ struct RemoteNaming {
     private static let slash = [UInt8(ascii: "/")]
     private static let dot = [UInt8(ascii: ".")]
 
-    /// Returns the bytes after the last slash. This method is much faster than splitting a path into components. A session can have 100,000
-    /// paths.
+    /// Avoids splitting the path into components, which is much slower: a session can have 100,000 paths.
     private static func lastComponent(_ path: FilePath) -> [UInt8] {
         let bytes = path.bytes
         return bytes.lastIndex(of: slash[0]).map { [UInt8](bytes[($0 + 1)...]) } ?? bytes

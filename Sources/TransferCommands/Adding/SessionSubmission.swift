@@ -12,24 +12,17 @@ struct SessionSubmission {
     let options: NewSessionOptions
     let transfer: TransferOptions
     let direction: TransferDirection
-    /// The options of uploads; nil if the command lacks them.
     var upload: UploadOptions?
-    /// The options for the files of an upload; nil if the command lacks them.
     var uploadItems: UploadItemOptions?
-    /// The options of downloads; nil if the command lacks them.
     var download: DownloadOptions?
     let account: String
     let paths: [PathArgument]
-    /// Whether `--stdin` is given, so that the command also reads paths from standard input.
     let hasStdinFlag: Bool
     /// The destination folder; nil for the default.
     let destination: String?
 
     private var form: [FormArgument] { uploadItems?.form ?? [] }
 
-    /// Checks the combination of the arguments.
-    ///
-    /// - Throws: `ValidationError`.
     func validate() throws {
         if !form.isEmpty {
             guard paths.isEmpty, !hasStdinFlag else {
@@ -106,8 +99,8 @@ struct SessionSubmission {
         }
     }
 
-    /// The session's name if the first path ends with `.` or `..`: the name of the folder at that path, and the number of other items. Nil for other
-    /// paths, for which the queue chooses the name.
+    /// The session's name if the first path ends with `.` or `..`, such as "reels and 2 more"; nil for other paths, because the queue then chooses
+    /// the name.
     private static func name(of items: [TransferItem]) -> String? {
         guard let first = items.first, let kind = first.source?.lastComponent?.kind, kind != .regular, let destination = first.destination
         else { return nil }

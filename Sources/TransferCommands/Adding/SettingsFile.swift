@@ -3,7 +3,6 @@ import TransferKit
 
 /// Reads session settings from a file, one `NAME=VALUE` per line. A file keeps the settings out of the process list.
 enum SettingsFile {
-    /// The argument that stands for standard input.
     static let standardInput: FilePath = "-"
 
     /// The maximum size of the file in bytes, enough for the signed URLs of ten thousand files.

@@ -102,10 +102,8 @@ struct TransferOptions: ParsableArguments {
         _ = try NamedValues.read(setting, of: "--setting")
     }
 
-    /// Whether the settings come from standard input.
     var readsStandardInput: Bool { settingsFile?.path == SettingsFile.standardInput }
 
-    /// The options of new sessions. Reads the settings file, if one is given.
     func options(_ upload: UploadOptions?, _ download: DownloadOptions?) async throws -> SessionOptions {
         let defaults = SessionOptions()
         return SessionOptions(
@@ -120,7 +118,6 @@ struct TransferOptions: ParsableArguments {
             settings: try await settings(), creationURL: upload?.creationURL, expectedChecksum: download?.checksum?.lowercased())
     }
 
-    /// An update with only the given options. Reads the settings file, if one is given.
     func update(_ upload: UploadOptions, _ download: DownloadOptions) async throws -> SessionUpdate {
         let (metadata, settings) = (try upload.metadataValues(), try await settings())
         var update = SessionUpdate(

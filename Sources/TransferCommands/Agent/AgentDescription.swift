@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// The output of commands that describe a running agent.
 struct AgentDescription {
     private let owner: QueueOwner
     private let mode: QueueStatus.Mode

@@ -53,7 +53,7 @@ package enum AgentLaunch {
         }
     }
 
-    /// The descriptor on which the agent reports the result of its start: the first one after the standard streams.
+    /// The first descriptor after the standard streams.
     private static let readyDescriptor: CInt = 3
 
     private static func readToEnd(_ descriptor: FileDescriptor) throws -> Data {
@@ -66,7 +66,6 @@ package enum AgentLaunch {
         }
     }
 
-    /// The path of this program's file.
     static var executable: FilePath {
         Bundle.main.executablePath.map { FilePath($0) } ?? FilePath(bytes: ProcessArguments.words.first ?? Array("transferq".utf8))
     }

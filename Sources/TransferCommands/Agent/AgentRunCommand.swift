@@ -25,7 +25,7 @@ struct AgentRunCommand: AsyncParsableCommand {
 
     @OptionGroup var web: AgentWebOptions
 
-    /// The size in bytes at which the log is rotated. Only `agent start` passes this option.
+    /// Only `agent start` passes this option.
     @Option(parsing: .unconditional, help: ArgumentHelp("The size at which the log is rotated.", visibility: .private))
     var logSize: ByteCount?
 

@@ -1,6 +1,5 @@
 import ArgumentParser
 
-/// The options of the web server that an agent starts.
 struct AgentWebOptions: ParsableArguments {
     @Flag(help: "Also serve the page; see transferq web.")
     var web = false

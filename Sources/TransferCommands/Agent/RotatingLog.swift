@@ -90,7 +90,6 @@ package final class RotatingLog: Sendable {
         }
     }
 
-    /// Renames the log and each rotated file to the next number, replaces the oldest file, and opens a new log.
     private func rotate(_ state: inout State) {
         let names = [path] + (1...rotatedFiles).map { FilePath("\(path).\($0)") }
         for (old, new) in zip(names, names.dropFirst()).reversed() {
@@ -102,7 +101,6 @@ package final class RotatingLog: Sendable {
     }
 }
 
-/// Writes log messages with timestamps to a file.
 struct FileLogHandler: LogHandler {
     let log: RotatingLog
     var logLevel = Logger.Level.info

@@ -75,9 +75,7 @@ final class WebProgram: Sendable {
         }
     }
 
-    /// Starts the program, and waits until it has ended. Blocks.
-    ///
-    /// - Returns: How the program ended.
+    /// Returns how the program ended. Blocks.
     private func runOnce() -> String {
         do {
             let stdout = try FileDescriptor.pipe()

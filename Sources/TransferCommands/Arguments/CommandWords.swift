@@ -8,7 +8,6 @@ enum CommandWords {
     /// The former names of commands, which help and completion don't show.
     private static let formerNames = ["stop": "yield", "update": "set"]
 
-    /// Replaces the former name of a command at the beginning of the arguments with its current name.
     static func replacingFormerName(in arguments: [String]) -> [String] {
         let position = arguments.prefix { $0 == "help" }.count
         guard position < arguments.count, let name = formerNames[arguments[position]] else { return arguments }

@@ -4,7 +4,6 @@ import TransferControl
 import TransferKit
 import TransferOutput
 
-/// The options of all commands.
 struct CommonOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The storage folder (default: see transferq --help).", valueName: "dir"))
     var store: PathArgument?
@@ -30,7 +29,6 @@ struct CommonOptions: ParsableArguments {
         return logger
     }
 
-    /// Prints a note for the user to standard error, except with `--quiet`.
     func note(_ text: String) async {
         guard !quiet else { return }
         await CommandContext.current.terminal.write(text.withoutControlCharacters)
@@ -68,7 +66,6 @@ extension CommonOptions {
         return logLevel(verbosity: verbosity)
     }
 
-    /// Whether a word is a common option.
     static func isCommonOption(_ word: String) -> Bool {
         ["--store", "--json", "--verbose", "--quiet", "-q"].contains(word) || word.hasPrefix("--store=")
             || word.wholeMatch(of: /-v+/) != nil

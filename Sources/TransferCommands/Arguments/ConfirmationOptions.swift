@@ -11,7 +11,6 @@ struct ConfirmationOptions: ParsableArguments {
     @Flag(help: "Only print the IDs of the sessions that would change.")
     var dryRun = false
 
-    /// Whether ``confirm(_:)`` asks the user: standard input and standard error are terminals, and `--yes` is not given.
     var asks: Bool { !yes && isatty(STDIN_FILENO) == 1 && CommandContext.current.terminal.isTerminal }
 
     /// Asks the user for confirmation if standard input and standard error are terminals. Does nothing with `--yes`.

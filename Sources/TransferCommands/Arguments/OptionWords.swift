@@ -1,17 +1,12 @@
 import ArgumentParser
 import TransportSupport
 
-/// Replaces the parser's suggestions for unknown options. The parser also suggests options with little
-/// similarity, such as `--store` for `--token`.
+/// Suggests similar options for an unknown option. The parser's own suggestions include dissimilar options, such as `--store` for `--token`.
 enum OptionWords {
     /// Option names of other programs, with the corresponding names of this program.
     private static let synonyms = ["concurrency": "max-sessions", "jobs": "max-sessions"]
 
-    /// Replaces the suggestion in a parser error.
-    ///
-    /// - Parameters:
-    ///   - text: The parser's error message.
-    ///   - arguments: The arguments of the command.
+    /// Replaces the suggestion in `text`, an error message of the parser.
     static func correctingSuggestion(in text: String, for arguments: [String]) -> String {
         text.replacing(#/Unknown option '--([^']+)'\.?(?: Did you mean '[^']*'\?)?/#) { match in
             let near = suggestions(for: String(match.1), among: options(of: arguments)).map { "'--\($0)'" }

@@ -6,13 +6,11 @@ import TransferKit
 /// A path argument with its exact bytes.
 struct PathArgument: ExpressibleByArgument {
     let path: FilePath
-    /// Whether the path ends with a slash, and therefore denotes a folder.
     let endsInSlash: Bool
 
     /// Whether the path of a download stands for the endpoint's folder itself.
     var isEndpointFolder: Bool { path == "/" || path == "." }
 
-    /// Whether the path of a download denotes a folder.
     var isFolder: Bool { endsInSlash || isEndpointFolder }
 
     init?(argument: String) {

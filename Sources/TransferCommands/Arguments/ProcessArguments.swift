@@ -30,7 +30,6 @@ package enum ProcessArguments: Sendable {
         return startsWithLoader(words) ? withoutLoader(words, program: standardLibraryWords) : words
     }()
 
-    /// The words of the command line, as the standard library finds them.
     private static var standardLibraryWords: [[UInt8]] {
         (0..<Int(CommandLine.argc)).compactMap { index in
             unsafe CommandLine.unsafeArgv[index].map { argument in

@@ -7,12 +7,9 @@ enum SessionPrefix {
     private static let minimumLength = 4
     private static let maximumListedCandidates = 10
 
-    /// The help of an argument that selects a session.
     static let help = "The ID (at least 4 characters), or an index: '#3'"
-    /// The help of an argument that selects sessions.
     static let manyHelp = "IDs (at least 4 characters each), or indices: '#3'"
 
-    /// The maximum number of matching sessions to count.
     private static let maximumCountedMatches = 10_000
 
     /// Returns the ID of the session that an ID prefix or an index identifies.

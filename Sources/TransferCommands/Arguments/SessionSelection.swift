@@ -6,7 +6,6 @@ import TransferKit
 /// Several states form one filter: a session in any of these states matches.
 struct SessionSelection {
     private let ids: [String]
-    /// Whether `--all` selects the sessions.
     let isAll: Bool
     private let account: String?
     private let tag: String?
@@ -20,13 +19,11 @@ struct SessionSelection {
         (isAll, account, states) = (filters.all, filters.account, filters.states)
     }
 
-    /// Selects drafts by their IDs, or all drafts.
     init(drafts ids: [String], all: Bool) {
         (self.ids, isAll, account, tag, states) = (ids, all, nil, nil, [])
         everything = .state(.draft)
     }
 
-    /// Whether IDs select the sessions.
     var hasIDs: Bool { !ids.isEmpty }
 
     private var hasConditions: Bool { account != nil || tag != nil || !states.isEmpty }
@@ -81,7 +78,6 @@ struct SessionSelection {
         }
     }
 
-    /// The error of a session that rejected an operation, with advice.
     private static func errorWithAdvice(
         _ operation: SessionOperation, _ id: SessionID, _ error: QueueError, in queue: any ControllableQueue
     ) async -> QueueError {
@@ -203,11 +199,9 @@ struct SessionFilters: ParsableArguments {
         Set((failed ? [.failed] : []) + (cancelled ? [.cancelled] : []) + (completed ? [.completed] : []))
     }
 
-    /// The names of the filters, for messages.
     static let names = "--account, --tag, --failed, --cancelled and --completed"
 }
 
-/// The arguments that select sessions: IDs, or filters including `--tag`.
 struct SelectionArguments: ParsableArguments {
     @Argument(
         help: ArgumentHelp("\(SessionPrefix.manyHelp).", valueName: "id"),

@@ -2,7 +2,6 @@
 ///
 /// The parser would read a file name such as `-the` as three short options, and the `h` among them as a request for help.
 enum ShortOptions {
-    /// `-h` prints help, `-v` logs more, `-q` omits notes and progress, and `-y` confirms.
     private static let known: Set<Character> = ["h", "v", "q", "y"]
 
     /// Options with a value that can look like a short option, such as `-5`. Each option's validation checks the value.
@@ -12,7 +11,6 @@ enum ShortOptions {
         "--stall-timeout", "--tail", "--timeout",
     ]
 
-    /// The options without a value.
     private static let flags: Set<String> = [
         "--after-none", "--all", "--cancelled", "--cascade", "--clear-tags", "--completed", "--copy", "--dedupe-completed", "--discard",
         "--download",

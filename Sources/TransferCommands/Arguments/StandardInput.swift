@@ -2,7 +2,6 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// Reads standard input.
 enum StandardInput {
     /// Reads all bytes, until the end of the input.
     ///

@@ -5,7 +5,6 @@ import SystemPackage
 import TransferControl
 import TransferKit
 
-/// Shell completions for the queue's accounts, sessions and tags.
 enum Candidates {
     static let accounts = CompletionKind.custom { words, _, prefix in
         await find(words, prefix) { queue in try await queue.accounts().map(\.account.name) }
@@ -26,7 +25,6 @@ enum Candidates {
         }
     }
 
-    /// The maximum number of offered completions.
     private static let limit = 1_000
 
     /// Looks up completions in the queue.
@@ -60,7 +58,6 @@ enum Candidates {
         return Array(found.lazy.filter { $0.hasPrefix(prefix) }.prefix(limit))
     }
 
-    /// The value of `--store` in an unfinished command.
     private static func store(in words: [String]) -> FilePath? {
         for (index, word) in words.enumerated() {
             if word == "--store", words.indices.contains(index + 1) { return PathArgument(argument: words[index + 1])?.path }

@@ -10,10 +10,8 @@ enum ClearedProperty: String, CaseIterable, ExpressibleByArgument {
     /// Empty, because the help text of `--clear` already lists the values.
     static var allValueStrings: [String] { [] }
 
-    /// The option that sets the property.
     var option: String { self == .tags ? "--set-tag" : "--\(rawValue)" }
 
-    /// Whether an update changes the property.
     func isChanged(by update: SessionUpdate) -> Bool {
         switch self {
         case .after: update.dependency != nil
@@ -29,7 +27,6 @@ enum ClearedProperty: String, CaseIterable, ExpressibleByArgument {
         }
     }
 
-    /// Makes an update remove the property from sessions.
     func clear(in update: inout SessionUpdate) {
         switch self {
         case .after: update.dependency = .remove

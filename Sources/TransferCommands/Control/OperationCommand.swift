@@ -21,7 +21,6 @@ protocol OperationCommand: AsyncParsableCommand {
 }
 
 extension OperationCommand {
-    /// The help text that explains operations on several sessions.
     static var aboutGroups: String {
         "Prints the IDs of the changed sessions. With --all or a filter, sessions in a state that does not allow the operation are left unchanged."
     }
@@ -106,7 +105,6 @@ extension SessionOperation {
         return addingAdvice(to: QueueError(.invalidTransition, message), of: session)
     }
 
-    /// The question that asks the user to confirm the operation.
     fileprivate func question(about count: Int) -> String {
         let sessions = Figures.count(count, "session")
         return switch self {
@@ -118,7 +116,6 @@ extension SessionOperation {
 }
 
 extension OutputWriter {
-    /// Writes IDs, one per line.
     func write(_ ids: [SessionID], asJSON isJSON: Bool) async {
         let lines = ids.map { isJSON ? (["id": .string($0.description)] as JSONValue).text : $0.description }
         await write(lines.map { $0 + "\n" }.joined())

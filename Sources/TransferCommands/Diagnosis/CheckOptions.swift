@@ -1,6 +1,5 @@
 import ArgumentParser
 
-/// The options of commands that check endpoints.
 struct CheckOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,

@@ -52,7 +52,6 @@ struct DoctorCommand: AsyncParsableCommand {
         await BlockingIO.run(.files) { FolderCheck.diskFinding(folder, floor: floor).map { [$0] } ?? [] }
     }
 
-    /// The versions of this program and of its transports' libraries.
     private func versions() -> [Finding] {
         let transports = CommandContext.current.transports.all
         var findings = [

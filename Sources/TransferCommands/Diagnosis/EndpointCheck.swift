@@ -2,10 +2,8 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// Checks the endpoints of accounts by connecting to them.
 enum EndpointCheck {
-    /// Checks all endpoints of the accounts concurrently. Findings about blocked accounts come first, then the findings about endpoints, both in
-    /// the order of the accounts.
+    /// Checks all endpoints of the accounts concurrently. Blocked accounts come first in the result, then endpoints, each in the order of `accounts`.
     ///
     /// - Parameter limit: The time limit for each endpoint.
     static func findings(
@@ -71,8 +69,6 @@ enum EndpointCheck {
         }
     }
 
-    /// Checks an endpoint with its transport.
-    ///
     /// - Throws: A `TransferError` if the check fails or exceeds the time limit.
     private static func report(
         of endpoint: Endpoint, by transport: any EndpointChecking, within limit: Duration

@@ -2,7 +2,6 @@ import TransferOutput
 
 /// The result of one diagnostic check.
 struct Finding: Sendable {
-    /// The outcome of the check.
     enum State: String, Sendable {
         case ok
         /// Information that is not a problem.
@@ -24,7 +23,6 @@ struct Finding: Sendable {
 }
 
 extension OutputWriter {
-    /// Writes findings as JSON lines or as a table.
     func write(_ findings: [Finding], asJSON isJSON: Bool) async {
         if isJSON {
             for finding in findings { await write(finding.json) }

@@ -8,7 +8,6 @@ import TransferOutput
     import Darwin
 #endif
 
-/// Checks the storage folder's permissions and free disk space.
 enum FolderCheck {
     /// Checks that only this user can access the folder, because anyone who knows the upload URLs in the folder can write to those uploads.
     /// Blocks.

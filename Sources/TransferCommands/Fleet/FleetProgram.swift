@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// The program `transferq-fleet`, which contains the PostgreSQL client. Only commands that work on a fleet need it. A fleet is a queue in a
+/// The program `transferq-fleet`, which contains the PostgreSQL client. Only commands that work on a fleet need this client. A fleet is a queue in a
 /// PostgreSQL database. Processes on several hosts run this queue together.
 enum FleetProgram {
     /// Whether a command works on a fleet: it has the option `--fleet`, or the environment variable `TRANSFERQ_FLEET` is set.

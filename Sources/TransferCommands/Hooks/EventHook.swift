@@ -62,9 +62,6 @@ actor EventHook {
         if skipped >= Self.skippedEventLimit { try await store(revision) }
     }
 
-    /// Stores the revision after which the hook continues.
-    ///
-    /// - Throws: A `CommandFailure` if the revision can't be stored.
     func store(_ revision: UInt64) async throws {
         skipped = 0
         try await BlockingIO.run(.storage) { [position] in try position.store(revision) }

@@ -24,7 +24,6 @@ struct HookOptions: ParsableArguments {
         parsing: .postTerminator, help: ArgumentHelp("The program's arguments, after --.", valueName: "argument"))
     var words: [String] = []
 
-    /// Whether the command runs a hook.
     var isGiven: Bool { exec != nil || webhook != nil }
 
     func validate() throws {

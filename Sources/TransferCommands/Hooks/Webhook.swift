@@ -6,7 +6,6 @@ import TransferCore
 /// A URL that receives each event as a signed request. The headers and the signature follow Standard Webhooks (standardwebhooks.com).
 struct Webhook: Sendable {
     private static let prefix = "whsec_"
-    /// The maximum time for one request.
     private static let timeout = Duration.seconds(30)
 
     private let url: String
@@ -17,8 +16,7 @@ struct Webhook: Sendable {
     ///
     /// - Parameters:
     ///   - url: The URL that receives the events.
-    ///   - secret: The content of the secret file: any bytes, or `whsec_` followed by base64. Spaces and line breaks at its end are
-    ///     ignored.
+    ///   - secret: The content of the secret file: any bytes, or `whsec_` followed by base64. Trailing spaces and line breaks are ignored.
     init?(_ url: String, secret: [UInt8]) {
         var key = Data(secret)
         while let last = key.last, [0x0A, 0x0D, 0x20].contains(last) { key.removeLast() }

@@ -37,7 +37,6 @@ final class OutputWriter: Sendable {
         }
     }
 
-    /// Writes one JSON line.
     func write(_ value: JSONValue) async {
         await write(value.text + "\n")
     }

@@ -1,6 +1,5 @@
 import TransferOutput
 
-/// A table of text with aligned columns.
 struct Table {
     enum Alignment {
         case left

@@ -24,10 +24,8 @@ final class Terminal: Sendable {
         self.descriptor = descriptor
     }
 
-    /// Whether the descriptor is a terminal.
     var isTerminal: Bool { isatty(descriptor.rawValue) == 1 }
 
-    /// Whether text for a terminal may have colours.
     static var hasColor: Bool {
         let environment = ProcessInfo.processInfo.environment
         // no-color.org: disables colour if set and not empty. terminfo(5): a dumb terminal has no colours.

@@ -7,7 +7,6 @@ struct TerminalLogHandler: LogHandler {
     let terminal: Terminal
     var logLevel = Logger.Level.warning
     var metadata: Logger.Metadata = [:]
-    /// The sessions whose errors the command reports itself.
     var reportedSessions = ReportedSessions.none
 
     init(terminal: Terminal) {

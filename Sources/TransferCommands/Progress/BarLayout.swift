@@ -10,7 +10,6 @@ struct BarLayout: Sendable {
     private static let wide = 100
     private static let maximumBar = 40
 
-    /// The progress that a line shows.
     enum ShownProgress: Sendable {
         /// The transferred fraction, 0 to 1.
         case fraction(Double)
@@ -23,7 +22,6 @@ struct BarLayout: Sendable {
         /// The percentage; the number of bytes if the total is unknown.
         fileprivate var figure: String { if case .bytes(let bytes) = self { Figures.size(bytes) } else { percent } }
 
-        /// A bar with `length` characters between its brackets.
         fileprivate func bar(_ length: Int) -> String {
             switch self {
             case .fraction(let fraction):

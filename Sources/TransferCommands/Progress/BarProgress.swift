@@ -11,7 +11,6 @@ actor BarProgress: ProgressDisplay {
     private let queue: TransferQueue
     private let terminal: Terminal
     private let bars: BarLayout
-    /// A running session.
     private struct Run {
         let id: SessionID
         var name: String
@@ -25,8 +24,7 @@ actor BarProgress: ProgressDisplay {
     }
 
     private var running: [Run] = []
-    /// The names of sessions, for lines about them. A session leaves ``running`` before the event about its end, but the line about this
-    /// event needs the session's name.
+    /// Includes sessions that have left ``running``, because the line about a session's end comes later and contains the session's name.
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
     private var undrawnLines: [String] = []
@@ -107,7 +105,6 @@ actor BarProgress: ProgressDisplay {
         await terminal.draw(lines, footer: [])
     }
 
-    /// Reads all sessions, at the beginning and after missed events.
     private func load() async {
         total = RunTotal()
         running = []
@@ -118,7 +115,6 @@ actor BarProgress: ProgressDisplay {
         }
     }
 
-    /// Reads changed sessions.
     private func reload(_ ids: [SessionID]) async {
         guard ids.count > 100 else {
             for id in ids {

@@ -15,7 +15,6 @@ struct EventFacts: Sendable {
 
     init() {}
 
-    /// Reads the name of the event's file.
     private init(ofFileIn kind: QueueEvent.Kind, in queue: any ControllableQueue) async {
         guard let (id, position) = kind.shownFile, let item = try? await queue.items(of: id, from: position, limit: 1).first else { return }
         if item.position == position { file = String(decoding: item.destination.lastComponent, as: UTF8.self) }

@@ -1,7 +1,6 @@
 import TransferKit
 import TransferOutput
 
-/// Prints each event as a JSON line.
 actor JSONProgress: ProgressDisplay {
     private var order: SessionIndices
     private let output: OutputWriter

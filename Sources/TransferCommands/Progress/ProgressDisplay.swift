@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import TransferKit
 
-/// Shows the progress of a running queue.
 protocol ProgressDisplay: Sendable {
     /// Called once, after the subscription to events and before the first event.
     func begin() async
@@ -22,7 +21,6 @@ extension ProgressDisplay {
     func note(_ line: String) async {}
 }
 
-/// The values of `--progress`.
 enum ProgressStyle: String, ExpressibleByArgument, CaseIterable {
     case auto
     case bars

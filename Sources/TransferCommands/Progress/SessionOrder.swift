@@ -20,7 +20,6 @@ package struct SessionOrder: Sendable {
         insert(ids, at: 0)
     }
 
-    /// The number of sessions.
     package var count: Int { numbers.count }
 
     /// Returns the index of a session; nil if the session is not in the list.

@@ -14,7 +14,6 @@ struct QuarantineCommand: AsyncParsableCommand {
             """,
         subcommands: [QuarantineListCommand.self, QuarantineRetryCommand.self, QuarantineDropCommand.self])
 
-    /// A notice about sessions in quarantine; nil if there are none.
     static func notice(_ count: Int) -> String? {
         guard count > 0 else { return nil }
         let subject = count == 1 ? "1 session is" : "\(count) sessions are"

@@ -24,7 +24,6 @@ struct RetentionArgument: ExpressibleByArgument {
 }
 
 extension Retention {
-    /// The policy as text, for example "kept for 7d".
     var text: String {
         switch self {
         case .keepAll: return "kept forever"

@@ -14,13 +14,10 @@ struct ForegroundRun {
         case never
     }
 
-    /// The queue to run.
     let queue: TransferQueue
     /// The control server for other processes; nil if its socket could not be opened.
     let server: ControlServer?
-    /// How the run shows its progress.
     let style: ProgressStyle
-    /// The condition that ends the run without a signal.
     let end: EndCondition
 
     /// Runs the queue until the end condition is met or a signal arrives, and then shuts the queue down.

@@ -26,7 +26,6 @@ struct RouteWatch {
         return RouteWatch(network: network, task: Task { if let changes { await run(queue, network, changes, hadRoute: hasRoute) } })
     }
 
-    /// Ends the reports.
     func cancel() { task.cancel() }
 
     /// The task that waits for the first response of NetworkManager; nil after the response.
@@ -141,7 +140,6 @@ private actor NetworkReporter {
         startContinuation = nil
     }
 
-    /// Sets the condition of the network if it has changed.
     private func set(_ found: NetworkCondition) async {
         guard found != condition, (try? await queue.setNetworkCondition(found)) != nil else { return }
         condition = found

@@ -26,10 +26,8 @@ struct RunLimitOptions: ParsableArguments {
         }
     }
 
-    /// The given limit of concurrent sessions; nil for the queue's limit.
     var concurrentSessions: Int? { maxSessions ?? jobs }
 
-    /// The given options, as arguments.
     var arguments: [String] {
         (concurrentSessions.map { ["--max-sessions", "\($0)"] } ?? []) + (minFree.map { ["--min-free", "\($0.bytes)"] } ?? [])
     }

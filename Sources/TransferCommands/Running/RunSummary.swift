@@ -1,7 +1,6 @@
 import TransferKit
 import TransferOutput
 
-/// The summary at the end of a run.
 struct RunSummary: Sendable {
     let wasInterrupted: Bool
     let completed: Int
@@ -24,7 +23,6 @@ struct RunSummary: Sendable {
     /// The number of unfinished uploads that could not be removed from servers.
     let removalsDue: Int
 
-    /// The number of failed sessions, as in the summary; nil if none failed.
     var failures: String? { failed.isEmpty ? nil : "\(failed.count) failed" }
 
     /// The summary as sentences; empty if there is nothing to report.

@@ -31,7 +31,7 @@ package struct TerminationSignals {
         let state = Locked(State())
         self.state = state
         sources = ([SIGINT, SIGTERM] + (hangUp ? [SIGHUP] : [])).compactMap { number in
-            // A dispatch source receives even ignored signals. Ignoring the signal prevents it from ending the process before the source is set up.
+            // Ignored from here on, so that the signal can't end the process before the source is ready. The source still receives the signal.
             let before = signal(number, SIG_IGN)
             // If SIGHUP was already ignored, nohup(1) started this process to outlive its terminal.
             if number == SIGHUP, Self.isIgnoring(before) { return nil }
@@ -51,7 +51,6 @@ package struct TerminationSignals {
         }
     }
 
-    /// Whether a signal was received.
     var isReceived: Bool { state.withLock { $0.isReceived } }
 
     /// Sets the action for the first signal, replacing the previous action. Calls the action immediately if a signal was already received.

@@ -86,7 +86,6 @@ struct WatchCommand: AsyncParsableCommand {
         if since != nil, tail != nil { throw ValidationError("--since and --tail can't be used together.") }
     }
 
-    /// The revision after which to print events.
     private func start() async throws -> UInt64 {
         if case .revision(let revision) = since { return revision }
         guard since != nil || tail != nil else { return 0 }

@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// Formats the items of a session as text.
 enum ItemDescription {
     /// The maximum number of characters to show from the text of a server's response.
     private static let responseLimit = 300
@@ -52,7 +51,6 @@ enum ItemDescription {
         return lines
     }
 
-    /// The response on one line.
     private static func text(of response: ServerResponse) -> String {
         let words = response.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let isCut = response.isTruncated || words.count > responseLimit

@@ -3,7 +3,6 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// Formats sessions as text.
 enum SessionDescription {
     /// The number of digits in the first group of an ID.
     static let shortIDLength = 8

@@ -13,7 +13,6 @@ extension CommonOptions {
     /// - Throws: A `CommandFailure` if the path of the folder is empty or not UTF-8.
     func folder() throws(CommandFailure) -> FilePath { try FolderLocation.folder(option: store?.path) }
 
-    /// Calls the body with an opened queue, and shuts the queue down afterwards, even after an error.
     static func closing<Result: Sendable>(
         _ queue: TransferQueue, after body: (TransferQueue) async throws -> Result
     ) async throws -> Result {

@@ -21,7 +21,6 @@ struct FolderChange {
         while Self.times(in: folder) == before { try await Task.sleep(for: Self.interval) }
     }
 
-    /// The modification time of each file.
     private static func times(in folder: FilePath) -> [String: Date] {
         let files = FileManager.default
         let names = (try? files.contentsOfDirectory(atPath: folder.string)) ?? []

@@ -1,7 +1,6 @@
 import SystemPackage
 import TransferKit
 
-/// Finds the storage folder of the queue.
 enum FolderLocation {
     /// Returns the value of `--store`. Without this option, returns `$TRANSFERQ_STORE`. If neither is set, returns `transferq` in the state
     /// folder of the XDG Base Directory Specification 0.8. The returned path is absolute.

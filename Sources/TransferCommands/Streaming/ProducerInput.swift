@@ -26,7 +26,6 @@ final class ProducerInput: Sendable {
         descriptor = command?.output ?? .standardInput
     }
 
-    /// Starts the command, unless the input is standard input.
     func start() throws(CommandFailure) { try command?.start() }
 
     /// Returns the next bytes, at least one; nil at the end of the input.
@@ -48,7 +47,6 @@ final class ProducerInput: Sendable {
     /// - Throws: A `CommandFailure` if the command failed, so that its output may be incomplete.
     func checkEnd() async throws { try await command?.waitUntilExit() }
 
-    /// Sends SIGTERM to the command, if any.
     func cancel() { command?.terminate() }
 
     private func read(_ isCancelled: () -> Bool) throws -> Data? {

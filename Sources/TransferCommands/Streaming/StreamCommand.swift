@@ -145,7 +145,6 @@ struct StreamCommand: AsyncParsableCommand {
     /// The maximum time to wait for the end of a session whose input failed. A session that has not started does not end until it starts.
     private static let failureDelay = Duration.seconds(10)
 
-    /// Sends the input until the session ends.
     private func send(_ input: ProducerInput, to target: StreamTarget, until signals: TerminationSignals) async throws -> ExitStatus {
         let (isInterrupted, hasEnded) = (Locked(false), Locked(false))
         try input.start()
@@ -203,7 +202,6 @@ struct StreamCommand: AsyncParsableCommand {
 private struct StreamTarget: Sendable {
     let queue: any ControllableQueue
     let session: SessionID
-    /// Writes bytes to the stream.
     let write: @Sendable (Data) async throws -> Void
     /// Ends the stream, and waits until all of its bytes are in the storage folder.
     let finish: @Sendable () async throws -> Void

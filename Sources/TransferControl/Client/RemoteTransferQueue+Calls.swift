@@ -18,7 +18,6 @@ extension RemoteTransferQueue {
         }
     }
 
-    /// Sends a request that has no result.
     func perform(_ request: ControlRequest, after parts: [StagedPart] = []) async throws {
         let _: EmptyResult = try await call(request, after: parts)
     }
@@ -28,7 +27,6 @@ extension RemoteTransferQueue {
         try await list(request, after: parts) { (part: [Value]) in part }
     }
 
-    /// Sends a request for a list of sessions.
     func sessions(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> [SessionStatus] {
         try await list(request, after: parts) { (part: SessionRows) in try part.sessions }
     }
@@ -86,10 +84,8 @@ extension RemoteTransferQueue {
         }
     }
 
-    /// The delay before a request is repeated on a new connection.
     static let retryInterval = Duration.milliseconds(20)
 
-    /// Connects without sending anything.
     private func connected() async throws -> ControlConnection {
         let socket = Result { () throws(Errno) in try ControlSocket.make() }.mapError { QueueError.unreachable(folder, "\($0)") }
         let connection = ControlConnection(try socket.get(), timeout: timeout)

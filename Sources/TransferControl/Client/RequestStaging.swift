@@ -82,7 +82,6 @@ struct RequestStaging {
         parts += flushed(&records, &cost)
     }
 
-    /// Adds the parts of a list of session IDs.
     mutating func stage(_ ids: [SessionID]) {
         for start in stride(from: 0, to: ids.count, by: Self.idsPerPart) {
             parts.append(.ids(Array(ids[start..<min(start + Self.idsPerPart, ids.count)])))

@@ -179,7 +179,6 @@ struct ControlClient: Sendable {
         } while !rest.isEmpty
     }
 
-    /// Sends events until the queue shuts down or the client disconnects.
     private func sendEvents(since revision: UInt64?) async throws {
         let events = revision.map { queue.events(since: $0) } ?? queue.events
         try await send(queue.revision)

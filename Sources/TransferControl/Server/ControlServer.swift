@@ -21,25 +21,21 @@ public import TransferKit
 /// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call does not remove the
 /// socket file. The queue's next owner replaces the file.
 public final class ControlServer: Sendable {
-    /// The maximum number of concurrent clients.
     private static let clientLimit = 64
     /// The maximum number of clients that receive events or send a stream. Such clients can stay connected forever. Without this limit,
     /// they could occupy all connections and block all other requests.
     private static let subscriberLimit = 48
     /// The time that a closing server waits for the current requests to complete, and then for the disconnected clients' tasks to end.
     private static let closeTimeout = Duration.seconds(2)
-    /// The interval at which the server checks that its socket file still exists.
     private static let checkInterval = Duration.seconds(5)
 
     private struct State: Sendable {
         struct Client {
             let connection: ControlConnection
             let task: Task<Void, Never>
-            /// Whether the client has sent a message.
             var hasSentMessage = false
             /// Whether the client receives events or sends a stream.
             var isSubscriber = false
-            /// Whether the client sends a stream.
             var isStream = false
         }
 
@@ -49,9 +45,7 @@ public final class ControlServer: Sendable {
         /// Whether the server failed to accept the last connection.
         var cannotAccept = false
 
-        /// Marks a client as a subscriber (it receives events or sends a stream), if the limit allows another subscriber.
-        ///
-        /// - Returns: Whether the limit allows the client.
+        /// Marks a client as a subscriber. Returns false if the limit allows no other subscriber.
         mutating func subscribe(_ number: Int, limit: Int) -> Bool {
             if clients.values.count(where: \.isSubscriber) >= limit {
                 // Disconnected subscribers count towards the limit until the server fails to send them an event or a heartbeat. Remove them now.
@@ -82,7 +76,6 @@ public final class ControlServer: Sendable {
     public let owner: QueueOwner
     private let queue: TransferQueue
     private let address: UnixSocketAddress
-    /// The listener; nil after it is closed.
     private let listener = Locked<SocketListener?>(nil)
     private let socketCheck = Locked<Task<Void, Never>?>(nil)
     private let logger: Logger
@@ -97,9 +90,9 @@ public final class ControlServer: Sendable {
     ///   - queue: The queue, opened by this process.
     ///   - role: The kind of program that this process runs.
     ///   - logger: The logger for problems with clients.
-    ///   - timeout: The time after which the server disconnects a client that sends nothing while the server waits for its request.
-    ///   - onStopRequest: Called on any executor when a client asks this process to exit. The process must then call ``shutDownQueue()``. Nil to reject
-    ///     such requests.
+    ///   - timeout: How long the server waits for the next bytes of a client's request before it disconnects the client.
+    ///   - onStopRequest: Called on any executor when a client asks this process to exit. The process must then call ``shutDownQueue()``. Nil to
+    ///     reject such requests.
     /// - Throws: ``/TransferKit/QueueError`` with the code `storageUnavailable`.
     public convenience init(
         for queue: TransferQueue, as role: QueueOwner.Role = .application, logger: Logger, timeout: Duration = .seconds(10),
@@ -134,7 +127,6 @@ public final class ControlServer: Sendable {
         }
     }
 
-    /// Opens the socket.
     private func listen() throws {
         let opened = try SocketListener(at: address)
         start(opened)
@@ -176,7 +168,7 @@ public final class ControlServer: Sendable {
     /// Closes the server, but not the queue. Call this method before you shut down the queue.
     ///
     /// Accepts no more clients, removes the socket, and returns when the current clients have their responses. After two seconds, disconnects the
-    /// remaining clients, and after two more seconds returns although a request has not ended. Such a request can still change the queue.
+    /// remaining clients, and after two more seconds returns even if a request has not ended. Such a request can still change the queue.
     public func close() async {
         stopListening()
         await dismissClients()

@@ -45,9 +45,6 @@ struct StagedContent {
         items[items.count - 1].data = (items[items.count - 1].data ?? Data()) + bytes
     }
 
-    /// Checks that the request does not exceed the limit.
-    ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func check() throws(QueueError) {
         guard size <= limit else {
             throw QueueError(
@@ -65,6 +62,5 @@ struct StagedContent {
         try sessions.map { try $0.head.request($0.items, in: base ?? workingFolder) }
     }
 
-    /// Returns the received items; see ``requests(in:)``.
     func transferItems(in base: FilePath?) throws -> [TransferItem] { try items.map { try $0.item(in: base ?? workingFolder) } }
 }

@@ -12,7 +12,6 @@ actor ControlConnection {
     /// The size of the largest permitted message, in bytes. Large requests and lists are split into several messages. A single value, such as a
     /// session's context, can't be split; if it exceeds the limit, the request fails.
     static let messageLimit = 8 << 20
-    /// The interval between heartbeats, in seconds.
     private static let heartbeatSeconds = 2
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
@@ -88,9 +87,6 @@ actor ControlConnection {
         }
     }
 
-    /// Encodes a message.
-    ///
-    /// - Throws: ``QueueError`` with the code `invalidMessage` if the message can't be encoded or is too large.
     static nonisolated func encoded(_ message: some Encodable) throws(QueueError) -> Data {
         do {
             let data = try JSONEncoder().encode(message)

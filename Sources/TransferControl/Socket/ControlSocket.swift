@@ -37,7 +37,6 @@ final class ControlSocket: Sendable {
 
     private static func closeDescriptor(_ descriptor: CInt) -> CInt { close(descriptor) }
 
-    /// Creates an unconnected socket.
     static func make() throws(Errno) -> ControlSocket {
         #if canImport(Glibc)
             let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)

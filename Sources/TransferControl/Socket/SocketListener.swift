@@ -128,14 +128,12 @@ final class SocketListener: Sendable {
     /// Whether the socket file exists and is the one that this listener created.
     var isPresent: Bool { SocketFileIdentity(address.path) == file }
 
-    /// Pauses accepting connections.
     private func suspend() {
         unsafe source.suspend()
         // Retains the source until it is resumed, because a suspended source must not be released.
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [self] in unsafe source.resume() }
     }
 
-    /// Stops accepting connections and removes the socket file.
     func close() {
         let wasClosed = isClosed.withLock { isClosed in
             defer { isClosed = true }

@@ -47,8 +47,6 @@ struct UnixSocketAddress {
         return MemoryLayout.size(ofValue: address.sun_path)
     }
 
-    /// Calls a function with the address of a path.
-    ///
     /// - Parameter path: A path shorter than the capacity.
     private static func withAddress<Result>(
         of path: [UInt8], _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Result
@@ -67,6 +65,5 @@ struct UnixSocketAddress {
 }
 
 extension Errno {
-    /// The error of the last system call.
     static var last: Errno { Errno(rawValue: errno) }
 }

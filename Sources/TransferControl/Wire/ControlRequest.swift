@@ -69,8 +69,6 @@ enum ControlRequest: Codable, Sendable {
     case end
 
     /// Checks the numbers that the queue itself does not check.
-    ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func check() throws(QueueError) {
         let isPossible =
             switch self {
@@ -85,7 +83,6 @@ enum ControlRequest: Codable, Sendable {
         }
     }
 
-    /// Whether the request only reads the queue.
     var isRead: Bool {
         switch self {
         case .owner, .accounts, .account, .status, .remainingUploads, .statistics, .forecast, .storeHealth, .quarantinedCount,

@@ -25,7 +25,7 @@ struct FormPartRecord: Codable, Sendable {
         }
     }
 
-    /// The maximum size in a message, in bytes. JSON encodes a byte of a string in up to six bytes.
+    /// An estimate of the size in a message, in bytes. JSON encodes a byte of a string in up to six bytes.
     var cost: Int {
         128 + [field, text ?? "", name ?? "", mediaType ?? ""].reduce(0) { $0 + 6 * $1.utf8.count } + (path?.count ?? 0) * 4 / 3
     }

@@ -6,7 +6,6 @@ struct Greeting: Codable, Sendable {
     static let version = 5
 
     var `protocol` = protocolName
-    /// The protocol versions supported by the client.
     var versions = [version]
 }
 

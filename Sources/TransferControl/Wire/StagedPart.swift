@@ -24,7 +24,7 @@ struct WholeSession: Codable, Sendable {
     var head: SessionHead
     var items: [ItemRecord]
 
-    /// The approximate size in a message, in bytes.
+    /// An estimate of the size in a message, in bytes.
     var cost: Int { items.reduce(head.cost) { $0 + $1.cost } }
 }
 
@@ -43,7 +43,7 @@ struct SessionHead: Codable, Sendable {
     var deduplicationKey: String?
     var deduplicatesCompleted: Bool
 
-    /// The maximum size in a message, in bytes.
+    /// An estimate of the size in a message, in bytes.
     var cost: Int {
         var texts = tags + [account, name ?? "", deduplicationKey ?? ""]
         texts.append(options.creationURL ?? "")
@@ -67,10 +67,7 @@ struct SessionHead: Codable, Sendable {
         deduplicatesCompleted = request.deduplicatesCompleted
     }
 
-    /// Creates a request for the session with its items.
-    ///
     /// - Parameter base: The folder to which relative paths refer.
-    /// - Throws: The error of an invalid item.
     func request(_ items: [ItemRecord], in base: FilePath) throws -> SessionRequest {
         var request = try SessionRequest.upload(
             items: try items.map { try $0.item(in: base) }, to: account, name: name, tags: tags, options: options)
@@ -86,7 +83,6 @@ struct SessionHead: Codable, Sendable {
     }
 }
 
-/// A new item.
 struct ItemRecord: Codable, Sendable {
     private enum Kind: String, Codable {
         case path
@@ -110,9 +106,6 @@ struct ItemRecord: Codable, Sendable {
     private var keepsCopy: Bool?
     private var parts: [FormPartRecord]?
 
-    /// Encodes an item.
-    ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest` for a stream, or for an invalid remote name.
     init(_ item: TransferItem) throws(QueueError) {
         do throws(TransferError) {
             if let name = item.invalidDestination { _ = try RemotePath(name) }
@@ -150,7 +143,7 @@ struct ItemRecord: Codable, Sendable {
         }
     }
 
-    /// The approximate size in a message, in bytes.
+    /// An estimate of the size in a message, in bytes.
     var cost: Int {
         // JSON encodes a byte of a string in up to six bytes.
         let urls = 6 * ((uploadURL?.utf8.count ?? 0) + (creationURL?.utf8.count ?? 0))
@@ -158,10 +151,7 @@ struct ItemRecord: Codable, Sendable {
         return (parts ?? []).reduce(128 + urls + binary) { $0 + $1.cost }
     }
 
-    /// Creates the item.
-    ///
     /// - Parameter base: The folder to which a relative path refers.
-    /// - Throws: ``QueueError`` with the code `invalidMessage` if the path or name is missing; the error of an invalid remote name.
     func item(in base: FilePath) throws -> TransferItem {
         let name = try destination.map { try kind == .remoteFolder ? RemotePath.folder(bytes: $0) : RemotePath(bytes: $0) }
         var item: TransferItem

@@ -13,9 +13,6 @@ enum StreamFrame: Sendable {
     /// The maximum number of stream bytes in a frame.
     static let maximumSize = 1 << 20
 
-    /// Decodes a message.
-    ///
-    /// - Throws: ``QueueError`` with the code `invalidMessage`.
     init(message: Data) throws(QueueError) {
         let content = Data(message.dropFirst())
         switch message.first {
@@ -26,7 +23,6 @@ enum StreamFrame: Sendable {
         }
     }
 
-    /// The encoded frame.
     var message: Data {
         switch self {
         case .bytes(let data): Data([0]) + data

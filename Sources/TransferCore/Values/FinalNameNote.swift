@@ -2,7 +2,7 @@ package import SystemPackage
 
 /// The note that records the final name of a part file before the part file is renamed, on a file system without hard links.
 package struct FinalNameNote: Sendable, Equatable {
-    /// The size limit of the file with the note, in bytes. The file is smaller than this limit.
+    /// A file with a note is smaller than this number of bytes.
     package static let maximumSize = 512
 
     /// The device and inode numbers of the part file.

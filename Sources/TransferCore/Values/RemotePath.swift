@@ -30,7 +30,6 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
         if let problem { throw .unsafeName("The remote name \"\(self.bytes.isEmpty ? "" : description)\" \(problem)") }
     }
 
-    /// The reason why the bytes are not a valid path, or nil.
     private var problem: String? {
         let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
         guard !bytes.isEmpty else { return "is empty." }

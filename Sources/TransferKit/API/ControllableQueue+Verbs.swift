@@ -173,5 +173,5 @@ extension ControllableQueue {
     }
 }
 
-/// The codes of errors that mean that the queue can't be reached. The module `TransferControl` declares the first two.
+// The module `TransferControl` declares the first two codes.
 private let unreachableQueueCodes = [QueueError.Code(rawValue: "ownerUnreachable"), QueueError.Code(rawValue: "ownerLost"), .shutDown]

@@ -51,7 +51,6 @@ extension TransferQueue {
         }
     }
 
-    /// Logs the warnings of ``warn(ofMissingTransports:)`` for the accounts that have sessions.
     func warnOfMissingTransports() async {
         await waitForEarlierInputs()
         let used = scheduler.accounts.filter { scheduler.sessionIndex.sessionsOfAccount[$0.key] ?? 0 > 0 }.values.map(\.account)

@@ -6,7 +6,7 @@ extension TransferQueue {
     /// Adds a session with the progress that it made in another queue. The session's files resume from the checkpoints in this progress.
     /// Completed files are not transferred again.
     ///
-    /// The session keeps its ID, so the IDs of its transfers are also the same in all queues.
+    /// The session keeps its ID.
     ///
     /// A session with many items or much stored progress is added in several transactions. Until the last transaction, the session is a draft,
     /// which never runs, even if the process is killed. After an error, the draft may remain. To remove the draft, call ``withdraw(_:)``.

@@ -1,7 +1,6 @@
 import Foundation
 
 extension TransferQueue {
-    /// The maximum number of sessions in a forecast.
     private static let forecastCount = 1_000
 
     /// Returns the expected start and end of the first 1,000 waiting sessions, in the order in which they start under current conditions.
@@ -67,8 +66,6 @@ extension TransferQueue {
             ? nil : session.bytes.flatMap { bytes in figures.bytesTotal.map { min(bytes, max(0, $0 - figures.bytesSent)) } }
     }
 
-    /// Returns the average rate of each account's current runs that transfer bytes. If an account has no such run, returns the average of its recent
-    /// runs.
     private func recentRates() -> RecentRates {
         var rates = lastRates
         var currentRates: [AccountKey: [Double]] = [:]

@@ -95,7 +95,6 @@ extension TransferQueue {
     /// The minimum time between two events from ``reportDamage(_:)``, because many sessions can find the same damage.
     private static let damageInterval = Duration.seconds(60)
 
-    /// Logs a database error and publishes it as an event, at most once a minute.
     nonisolated func reportDamage(_ error: QueueError) {
         let now = configuration.clock.now()
         let isNew = damageReportedAt.withLock { time in

@@ -1,6 +1,5 @@
 import TransferCore
 
-/// Changes of a session's items.
 extension TransferQueue {
     /// Adds items at the end of a session. A running session transfers them before it completes.
     ///
@@ -15,12 +14,7 @@ extension TransferQueue {
         try await add(items, to: target, replacing: ReplaceableItems()) { .addItems(.id(target.status.id), $0) }
     }
 
-    /// Checks new items of a session and adds them with a command.
-    ///
-    /// - Parameters:
-    ///   - items: The new items.
-    ///   - replaced: The existing items that the new items replace; nil for all items.
-    ///   - command: Returns the command that stores the drafts of the new items.
+    /// - Parameter replaced: The existing items that the new items replace; nil for all items.
     private nonisolated func add(
         _ items: [TransferItem], to target: SessionRecord, replacing replaced: ReplaceableItems?, by command: ([ItemDraft]) -> Command
     ) async throws {
@@ -64,7 +58,6 @@ extension TransferQueue {
         await store.discardBlobs(of: drafts)
     }
 
-    /// Reads a session from the database by its reference. Counts as a client's read; see ``ClientReads``.
     func target(of session: SessionReference) async throws -> SessionRecord {
         await waitForEarlierInputs()
         guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue is shut down.") }
@@ -87,8 +80,6 @@ extension TransferQueue {
     }
 
     /// Checks that items can be replaced, and returns their rows in the database.
-    ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest` or `invalidTransition`, or if the database can't be read.
     private nonisolated func checkedItems(
         _ selection: ItemSelection, of target: SessionRecord, replacedBy items: [TransferItem]
     ) async throws -> ReplaceableItems {

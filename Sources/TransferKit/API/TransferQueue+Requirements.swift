@@ -182,13 +182,11 @@ extension TransferQueue {
         }
     }
 
-    /// The current definitions of the named accounts, by name. Omits unknown accounts.
     func definitions(of names: Set<String>) -> [String: Account] {
         names.reduce(into: [:]) { $0[$1] = scheduler.accountKeys[$1].flatMap { scheduler.accounts[$0]?.account } }
     }
 }
 
 extension TransferItem {
-    /// Whether the item has its own URL, which the endpoints must be able to use.
     fileprivate var hasURL: Bool { uploadCapability != nil || creationCapability != nil }
 }

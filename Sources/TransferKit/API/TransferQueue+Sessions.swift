@@ -33,8 +33,8 @@ extension TransferQueue {
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group, excluding: refused)
         case .all, .account, .state:
-            // The writer resolves a small group. If the group becomes slightly larger than the limit before that, the writer still changes
-            // it in one transaction.
+            // The writer determines the members of a small group when it handles the command. If the group has grown slightly above the limit by
+            // then, one transaction still changes all members.
             let isLarge = await count(of: group) > Self.groupSize(for: operation)
             guard isLarge || !refused.isEmpty else {
                 return try await send(operation, to: .group(group)).sessions
@@ -57,10 +57,6 @@ extension TransferQueue {
     }
 
     /// Performs an operation on the sessions that were found for a group. Skips sessions that no longer belong to the group.
-    ///
-    /// - Parameters:
-    ///   - all: The sessions that were found.
-    ///   - refused: Sessions that the operation must not change.
     private nonisolated func perform(
         _ operation: SessionOperation, on all: [SessionID], of group: SessionGroup, excluding refused: Set<SessionID> = []
     ) async throws -> [SessionID] {
@@ -99,7 +95,7 @@ extension TransferQueue {
         try await mailbox.send(.command(.perform(operation, target)))
     }
 
-    /// Moves a large group in several batches. Each batch is moved to the position after the previous batch.
+    /// Moves a large group in several batches.
     private nonisolated func move(_ ids: [SessionID], of group: SessionGroup, to first: MoveDestination) async throws -> [SessionID] {
         var changed: [SessionID] = []
         var start = 0
@@ -124,7 +120,6 @@ extension TransferQueue {
         return changed
     }
 
-    /// Returns the last given session that is still in the queue.
     private func lastRemaining(of ids: ArraySlice<SessionID>) async -> SessionID? {
         await waitForEarlierInputs()
         return ids.last { scheduler.sessionIndex.key(of: $0) != nil }

@@ -12,7 +12,6 @@ public import TransferCore
 ///
 /// All methods can be called from any executor. No session starts before ``start()``.
 public actor TransferQueue: ControllableQueue {
-    /// The delay before the queue retries a change that the database refused.
     private static let storeRetryDelay = Duration.seconds(1)
     private static let diskCheckInterval = Duration.seconds(1)
 
@@ -50,7 +49,6 @@ public actor TransferQueue: ControllableQueue {
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler contains changes that are not stored yet.
     private var isCommitting = false
-    /// The uptimes of recent quarantines.
     private var quarantineTimes: [Duration] = []
     /// The unreadable sessions that this queue has quarantined since it was opened.
     private var unreadableSessions: Set<SessionKey> = []
@@ -214,7 +212,6 @@ public actor TransferQueue: ControllableQueue {
         if pending.hasDueDiscards { discards.wake() }
     }
 
-    /// Completes a durable transaction: returns results to the callers, publishes the events, then performs the actions.
     private func finish(_ transaction: Transaction, _ events: [QueueEvent], _ reply: () -> Void = {}) {
         scheduler.commit()
         reply()
@@ -313,7 +310,6 @@ public actor TransferQueue: ControllableQueue {
         Task { await retryWhileRefused() }
     }
 
-    /// Retries all pending inputs, including those that the database refused, until the database accepts changes.
     private func retryWhileRefused() async {
         while let until = refusedUntil, !mailbox.isClosed {
             try? await configuration.clock.sleep(until - configuration.clock.now())
@@ -321,7 +317,6 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    /// Sets the alarm for the time at which the scheduler must run again.
     private func setAlarm() {
         var next = scheduler.nextDue(after: configuration.clock.moment)
         // While the database refuses changes, `retryWhileRefused` sends the ticks.

@@ -90,7 +90,6 @@ struct DownloadDrafting {
         return FilePath()
     }
 
-    /// The error of a session with the endpoint's folder and other items.
     static let endpointFolderWithOtherItems = TransferError(
         .permanent, .unsafeName,
         "The endpoint's folder must be the only item of its session, because its content arrives directly in the download folder. Download other items in a separate session, or give the folder a local name."

@@ -10,7 +10,6 @@ import TransferCore
 
 /// Creates drafts (``ItemDraft``) of items: checks their local files, chooses remote names, and collects all problems for one error. Blocks.
 struct ItemDrafting {
-    /// The maximum number of problems that the error's message lists.
     private static let maximumListedProblems = 20
 
     let sources: SourceFolders
@@ -20,7 +19,7 @@ struct ItemDrafting {
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
-    /// The parent folder of the last file, with and without links. Many files of a session are in one folder.
+    /// The parent folder of the last file, as given and with its links resolved. Kept because many files of a session are in one folder.
     private var resolvedParent: (given: FilePath, path: FilePath)?
     /// The contents to write to the ``Spool``, the folder with in-memory data and copies: one for each draft with data, in the order of the drafts.
     var spoolContents: [Spool.Content] = []
@@ -108,7 +107,6 @@ struct ItemDrafting {
         }
     }
 
-    /// Adds a problem if the total size of a session's items exceeds the maximum.
     mutating func checkTotalSize(of items: [ItemDraft]) {
         var sum: Int64 = 0
         for item in items {
@@ -278,7 +276,6 @@ extension QueueStore {
 }
 
 extension TransferItem {
-    /// The item's name as shown in messages.
     var shownName: String {
         source.map { $0.lastComponent?.string ?? $0.string } ?? shownFormName ?? destination.map {
             String(decoding: $0.lastComponent, as: UTF8.self)
@@ -295,7 +292,6 @@ extension TransferItem {
         if case .remoteFolder = content { true } else { false }
     }
 
-    /// Whether the item is a download.
     var isDownload: Bool {
         switch content {
         case .remote, .remoteFolder: true

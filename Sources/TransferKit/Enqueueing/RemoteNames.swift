@@ -24,7 +24,6 @@ package struct RemoteNames {
     /// For each remote folder that contains an item's name, the first such name.
     private var firstNameInside: [NameKey: Data] = [:]
 
-    /// Creates an empty collection.
     package init() {}
 
     /// Adds a name. Adding the same file or folder twice is not a clash. Blocks.

@@ -39,8 +39,8 @@ extension QueueStore {
 }
 
 extension SessionDraft {
-    /// Creates drafts without a queue's database, for sessions that another queue adopts: checks the requests and their local files, and chooses
-    /// missing names.
+    /// Creates drafts for sessions that other hosts run: checks the requests and their local files, and chooses missing names. Uses no database and
+    /// no spool.
     ///
     /// The drafts of in-memory data and copies have no content, so the caller must reject them (``ItemKind/isSpooled``).
     ///

@@ -16,7 +16,6 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Whether the mailbox is closed and accepts no more inputs.
     package var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// Waits until the writer has handled all inputs that were added before this call. Returns earlier if the mailbox is closed or the database
@@ -27,7 +26,6 @@ package final class Mailbox: Sendable {
 
     private struct State: Sendable {
         var envelopes: [Envelope] = []
-        /// The number of waiting deferrable inputs.
         var deferrableCount = 0
         /// The uptime at which the first deferrable input was added.
         var deferrableSince = Duration.zero
@@ -111,7 +109,6 @@ package final class Mailbox: Sendable {
         if !isAccepted { envelope.reply?(.failure(QueueError(.shutDown, "The queue is shut down."))) }
     }
 
-    /// The number of waiting inputs.
     var count: Int { state.withLock { $0.envelopes.count } }
 
     /// Removes and returns all waiting inputs.

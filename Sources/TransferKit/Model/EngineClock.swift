@@ -53,7 +53,6 @@ package struct EngineClock: Sendable {
         return timetable.limit(at: date, utcOffset: utcOffset(date), otherwise: stored)
     }
 
-    /// The current time, as an uptime and as a date.
     var moment: DualInstant { DualInstant(uptime: now(), date: date()) }
 }
 

@@ -35,7 +35,7 @@ public struct ItemStatus: Hashable, Sendable {
     public var bytesTotal: Int64?
     /// The number of confirmed bytes.
     public var bytesDone: Int64
-    /// The number of bytes that the network accepted or delivered in the current attempt, at least ``bytesDone``.
+    /// The number of bytes that the network accepted or delivered, whether confirmed or not, at least ``bytesDone``.
     public var bytesSent: Int64
     /// The URL or address of the remote file, according to the transport; nil until the item is completed.
     public var remoteURL: String?
@@ -75,13 +75,13 @@ public struct ItemStatus: Hashable, Sendable {
         self.formFiles = formFiles
     }
 
-    /// Returns how many bytes of each file are among the first `position` bytes of a form.
+    /// Returns the number of transferred bytes of each file of a form.
     ///
     /// The queue sends the files of a form one after the other. In a session with one form, ``SessionStatistics/bytesSent`` therefore determines
     /// the progress of each file.
     ///
-    /// - Parameter position: A number of bytes from the start of the form.
-    /// - Returns: A number of bytes for each of ``formFiles``.
+    /// - Parameter position: The number of transferred bytes of all files together.
+    /// - Returns: The number of transferred bytes of each of the ``formFiles``.
     public func formProgress(at position: Int64) -> [Int64] {
         var rest = max(0, position)
         return formFiles.map { file in
@@ -128,7 +128,6 @@ public struct FormFileStatus: Hashable, Sendable, Codable {
 
     private var sourceBytes: Data?
 
-    /// Creates a status.
     package init(field: String, name: String, source: FilePath?, mediaType: String?, bytesTotal: Int64) {
         self.field = field
         self.name = name

@@ -9,7 +9,7 @@ public enum Retention: Hashable, Sendable, Codable {
 }
 
 extension Retention {
-    /// The longest time for which a queue can keep completed sessions: a hundred years.
+    /// A hundred years.
     static let maximumAge = Duration.seconds(3_155_760_000)
 
     /// Checks the number and the time.

@@ -147,7 +147,6 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
         self.secondsRemaining = secondsRemaining
     }
 
-    /// Sets the elapsed time, and updates the average rate.
     mutating func setElapsed(_ seconds: Double) {
         secondsElapsed = seconds
         averageRate = seconds > 0 && bytesDone > 0 ? Double(bytesDone) / seconds : nil

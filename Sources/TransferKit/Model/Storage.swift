@@ -56,8 +56,7 @@ public struct Storage: Sendable {
     ///
     /// The queue works as with a folder, but writes nothing to a disk. Its state, in-memory data, streams and copies are files in an in-memory file
     /// system (tmpfs(5)): `/dev/shm`, or otherwise `$XDG_RUNTIME_DIR`. Only the user of this process can read them. Without such a file system,
-    /// opening the queue fails with the code `storageUnavailable`. Apple's systems have no such file system. There, the files are in the temporary
-    /// folder on disk.
+    /// opening the queue fails with the code `storageUnavailable`. On Apple's systems, the files are in the temporary folder on disk instead.
     ///
     /// The files are removed by ``TransferQueue/shutdown()``, or when the queue is deallocated. After a crash or a kill, the files use memory until
     /// this user opens the next queue with this location, or the machine restarts. No queue reads them again.

@@ -42,7 +42,6 @@ package enum TimeLimit {
     }
 }
 
-/// The first outcome of several tasks.
 private final class FirstOutcome: Sendable {
     private enum State: Sendable {
         case open(CheckedContinuation<Void, any Error>?)

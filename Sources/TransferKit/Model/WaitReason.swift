@@ -103,6 +103,5 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         }
     }
 
-    /// A date as ISO 8601 in this machine's time zone, with its offset.
     private static func text(of date: Date) -> String { date.formatted(Date.ISO8601FormatStyle(timeZone: .current)) }
 }

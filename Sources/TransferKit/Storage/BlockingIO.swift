@@ -49,7 +49,6 @@ package enum BlockingIO {
 
     /// The session or folder for which a call is made. The calls of one owner usually use the same file system, so they hang together.
     package enum Owner: Hashable, Sendable {
-        /// A running session.
         case session(SessionID)
         /// The folder of a new local file, or the download folder of a new session.
         case folder(FilePath)
@@ -90,7 +89,6 @@ package enum BlockingIO {
 private final class BlockingQueues: Sendable {
     private typealias Body = @Sendable () -> Void
 
-    /// The calls of one owner.
     private struct Calls: Sendable {
         var running = 0
         var waiting: [Body] = []
@@ -116,7 +114,6 @@ private final class BlockingQueues: Sendable {
 
     private struct State: Sendable {
         var idle: [DispatchQueue] = []
-        /// The number of running calls.
         var running = 0
         /// The running and waiting calls, by owner; the key nil stands for calls without an owner.
         var calls: [BlockingIO.Owner?: Calls] = [:]
@@ -169,8 +166,8 @@ private final class BlockingQueues: Sendable {
             state.running -= 1
             state.calls[owner]?.running -= 1
             if let calls = state.calls[owner], calls.running == 0, !calls.isWaiting { state.calls[owner] = nil }
-            // At most one call may start now, because each call that could start earlier did so. If this owner has no running call left, its next
-            // call comes first. That call may use a reserve thread, so it could start even if another call took this thread.
+            // At most one call may start here. If this owner has no running call left, its next call comes first: it may use a reserve
+            // thread, so it could start even beside another call.
             let isOwnersTurn = state.calls[owner].map { $0.running == 0 && $0.isWaiting } ?? false
             let index = isOwnersTurn ? state.turns.firstIndex(of: owner) : state.turns.firstIndex { mayStart($0, state) }
             guard let index, let body = state.calls[state.turns[index]]?.next() else {

@@ -61,8 +61,6 @@ final class DirectoryStream {
         try self.init(try ConfinedFolder.openForReading(root, name, options: O_DIRECTORY))
     }
 
-    /// Reads an open folder.
-    ///
     /// - Parameter descriptor: The descriptor of the folder, which this object closes.
     private init(_ descriptor: FileDescriptor) throws(Errno) {
         var status = stat()

@@ -124,7 +124,6 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Deletes the folder of an in-memory queue that was not shut down.
     deinit {
         guard isInMemory else { return }
         Task { [folder, lock] in await Self.removeFolder(folder, lock) }
@@ -153,7 +152,6 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Closes the database and releases the folder.
     package func close() async {
         await BlockingIO.run(.storage) { [walGuard] in walGuard?.close() }
         // Usually, SQLite moves the log into the database when the last connection is closed. GRDB closes its readers last, and a reader

@@ -30,7 +30,6 @@ package final class QueueThroughput: Sendable {
         }
     }
 
-    /// Records that the task which publishes the statistics has ended.
     func endPublishing() { state.withLock { $0.isPublishing = false } }
 
     package func begin(_ run: UInt64, at uptime: Duration) {

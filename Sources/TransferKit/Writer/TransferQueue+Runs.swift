@@ -63,7 +63,6 @@ extension TransferQueue {
         }
     }
 
-    /// Notifies a running session of added items.
     func notifyRun(of items: ItemFigures, in key: SessionKey) {
         guard let run = live[key] else {
             if scheduler.sessionIndex.live.contains(key) { changedBeforeRun.insert(key) }
@@ -268,7 +267,6 @@ struct StorageRefusal: Sendable {
 
     /// The uptime at which the database first refused changes.
     let since: Duration
-    /// The error of the database.
     let problem: String
     /// Sessions whose runs were interrupted because of the refusal.
     var interrupted: Set<SessionKey> = []

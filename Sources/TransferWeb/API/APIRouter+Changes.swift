@@ -11,7 +11,6 @@ extension APIRouter {
         var order: UInt64?
         /// The client's idempotency key, for a request that the client may repeat; nil for none.
         var key: String?
-        /// Whether the method is DELETE.
         var isDelete = false
     }
 
@@ -28,7 +27,7 @@ extension APIRouter {
         return try await change(path, try JSONMembers(request), condition)
     }
 
-    /// Performs a change. The caller has checked that the path names a resource.
+    /// Performs a change. The caller must have checked that the path names a resource.
     func change(_ path: [String], _ members: JSONMembers, _ condition: Condition = Condition()) async throws -> WebResponse {
         let response: WebResponse
         do {

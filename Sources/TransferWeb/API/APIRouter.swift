@@ -59,7 +59,6 @@ struct APIRouter: Sendable {
         }
     }
 
-    /// Returns the response of a recent read with the same key; otherwise reads from the queue.
     private func shared(_ key: String, _ read: @escaping @Sendable () async throws -> WebResponse) async throws -> WebResponse {
         try await snapshots.value(for: key, read: read)
     }
@@ -112,7 +111,6 @@ struct APIRouter: Sendable {
 
     // MARK: Parameters
 
-    /// The entity tag for a revision of the order.
     static func tag(_ orderRevision: UInt64) -> String { "\"order-\(orderRevision)\"" }
 
     /// The revision of the order in `If-Match`; nil without this header, or if its value is `*`.
@@ -124,7 +122,6 @@ struct APIRouter: Sendable {
         return revision
     }
 
-    /// Parses the ID of a session.
     static func session(_ text: String) throws(Problem) -> SessionID {
         guard let id = SessionID(text) else {
             throw Problem(404, QueueError.Code.noSuchSession.rawValue, "There is no session \(text).")
@@ -132,7 +129,6 @@ struct APIRouter: Sendable {
         return id
     }
 
-    /// Returns the value of an integer parameter; nil if the parameter is missing.
     static func integer(_ request: WebRequest, _ name: String, in range: ClosedRange<Int64>) throws(Problem) -> Int64? {
         guard let text = request.parameter(name) else { return nil }
         guard let value = Int64(text), range.contains(value) else {

@@ -53,7 +53,6 @@ struct ActionTargets: Sendable {
         return successors
     }
 
-    /// Whether the client selects the sessions by their IDs.
     var hasIDs: Bool { if case .sessions = group { true } else { false } }
 
     /// Applies an operation to the selected sessions.

@@ -20,7 +20,6 @@ struct DiagnosticProgram: Sendable {
 
     /// The path of `transferq`; nil if this server can't run it.
     let path: FilePath?
-    /// The storage folder of the queue.
     let folder: FilePath
     /// Whether a command is running. Only one can run at a time, because each is a process with its own connections.
     private let isRunning = Locked(false)

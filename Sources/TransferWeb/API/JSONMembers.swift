@@ -37,7 +37,6 @@ struct JSONMembers {
     /// Whether a member is present, even with the value null.
     func contains(_ name: String) -> Bool { members[name] != nil }
 
-    /// Removes a member, and returns its value; nil if it is missing or null.
     private mutating func removeMember(_ name: String) -> JSONValue? {
         switch members.removeValue(forKey: name) {
         case .null, nil: nil
@@ -137,7 +136,6 @@ struct JSONMembers {
         throw .invalid("\"\(name)\" must be a time such as 2026-07-01T02:00:00Z.")
     }
 
-    /// Throws a ``Problem`` if a member was not read.
     func finish() throws(Problem) {
         guard let name = members.keys.min() else { return }
         throw .invalid("There is no member \"\(name)\" here.")

@@ -3,7 +3,6 @@ import TransferKit
 
 /// An operation on sessions. Its name is the corresponding `transferq` command: `now`, `next`, `pause` and so on.
 struct OperationRequest: Sendable {
-    /// The names of the operations.
     static let names = [
         "now", "next", "pause", "resume", "hold", "release", "yield", "cancel", "retry", "remove", "move", "enqueue", "set",
     ]

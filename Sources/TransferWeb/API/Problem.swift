@@ -5,7 +5,6 @@ import TransferOutput
 
 /// An error response: problem details (RFC 9457) with the code of the error, and the message that `transferq` would print.
 struct Problem: Error {
-    /// The HTTP status, such as 404.
     let status: Int
     /// A stable name for the reason, such as `noSuchSession`.
     let code: String
@@ -19,7 +18,6 @@ struct Problem: Error {
         self.detail = detail
     }
 
-    /// The response to an invalid request.
     static func invalid(_ detail: String) -> Problem { Problem(400, QueueError.Code.invalidRequest.rawValue, detail) }
 
     static func notFound(_ path: String) -> Problem { Problem(404, "noSuchResource", "There is no resource \(path).") }
@@ -30,8 +28,6 @@ struct Problem: Error {
         return problem
     }
 
-    /// Creates the response for an error.
-    ///
     /// - Parameter isConditional: Whether the request has the header `If-Match`. If so, an error about an outdated order has the status 412
     ///   instead of 409.
     init(_ error: any Error, isConditional: Bool = false) {

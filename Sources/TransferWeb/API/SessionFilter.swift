@@ -2,14 +2,12 @@ import TransferKit
 
 /// The parameters of a request for a list of sessions: the filter and the page.
 struct SessionFilter: Sendable {
-    /// A page of sessions.
     struct Page: Sendable {
         var sessions: [SessionStatus]
         /// The index at which the next page starts; nil at the end.
         var next: Int?
     }
 
-    /// The names of the parameters.
     static let names = ["from", "limit", "state", "account", "tag", "name"]
 
     let start: Int
@@ -51,7 +49,6 @@ struct SessionFilter: Sendable {
         "\([account, tag, text]) \(states.map(\.rawValue).sorted()) \(start) \(limit)"
     }
 
-    /// Whether the filter omits sessions.
     var isActive: Bool { !states.isEmpty || hasCriteria }
 
     /// Whether the request itself limits the list, in addition to the preset states.
@@ -65,8 +62,6 @@ struct SessionFilter: Sendable {
             && (tag.map(session.tags.contains) ?? true) && (text.map { session.name.lowercased().contains($0) } ?? true)
     }
 
-    /// Reads a page of sessions.
-    ///
     /// - Parameter scanLimit: The maximum number of sessions to compare with the filter. At the maximum, the page ends, even if more sessions follow.
     func page(of queue: any ControllableQueue, scanning scanLimit: Int) async throws -> Page {
         if listsDrafts {

@@ -74,7 +74,6 @@ final class WebListener: Sendable {
         }
     }
 
-    /// Interrupts all requests and returns when the server has stopped.
     func stop() async {
         channels.close()
         await group.triggerGracefulShutdown()
@@ -160,7 +159,6 @@ final class BodyReader {
     private let limit: Int
     private let length: Int?
     private var body: RequestBody.AsyncIterator
-    /// Whether the whole body was read.
     private(set) var isComplete: Bool
 
     init(_ request: Request, limit: Int) {
@@ -171,9 +169,6 @@ final class BodyReader {
         body = request.body.makeAsyncIterator()
     }
 
-    /// Reads the whole body.
-    ///
-    /// - Throws: A ``Problem`` if the body is too large or the connection ended.
     @concurrent
     func read() async throws(Problem) -> [UInt8] {
         guard !isComplete else { return [] }
@@ -194,7 +189,6 @@ final class BodyReader {
         return bytes
     }
 
-    /// Reads and drops the remaining bytes, up to about `limit` bytes.
     @concurrent
     func discard(upTo limit: Int) async throws {
         var count = 0

@@ -38,7 +38,6 @@ struct WebRequest: Sendable {
         self["Content-Type"]?.split(separator: ";").first?.trimmingCharacters(in: .whitespaces).lowercased()
     }
 
-    /// The value of a cookie; nil if it is missing.
     func cookie(_ name: String) -> String? {
         // A request can contain several Cookie headers (RFC 9113, section 8.2.3).
         let pairs = headers[values: .cookie].flatMap { $0.split(separator: ";") }

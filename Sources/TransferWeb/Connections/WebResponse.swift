@@ -2,7 +2,6 @@ import HTTPTypes
 import HummingbirdCore
 import TransferOutput
 
-/// A response: its headers, and a body or a stream.
 struct WebResponse: Sendable {
     var status: Int
     var headers: [(name: String, value: String)]
@@ -32,7 +31,6 @@ struct WebResponse: Sendable {
         ("Cross-Origin-Opener-Policy", "same-origin"), ("Cross-Origin-Resource-Policy", "same-origin"), ("Cache-Control", "no-store"),
     ]
 
-    /// The status line and headers for the HTTP library.
     func head(closing: Bool) -> HTTPResponse {
         var fields = HTTPFields()
         for (name, value) in Self.securityHeaders + headers.map({ ($0.name, $0.value) }) {

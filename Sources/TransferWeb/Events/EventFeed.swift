@@ -21,7 +21,6 @@ actor EventFeed {
         /// Whether the process that owns the queue responds.
         var isReachable: Bool
 
-        /// Whether the batch has only progress.
         var hasOnlyProgress: Bool { events.allSatisfy(\.event.isProgress) }
     }
 
@@ -37,7 +36,6 @@ actor EventFeed {
 
     private let queue: any ControllableQueue
     private let limit: Int
-    /// The delay before a new attempt to reach the queue.
     private static let retryDelay = Duration.milliseconds(500)
     private let didReceive: @Sendable (QueueEvent) async -> Void
 
@@ -178,7 +176,6 @@ actor EventFeed {
         return End(revision: revision, position: lastNumber, databasePosition: databaseNumber)
     }
 
-    /// The last stored events, oldest first.
     func recent(_ count: Int) -> [NumberedEvent] { Array(stored.suffix(count)) }
 
     /// Returns the events after a position; nil if the feed has dropped some of these events, but the change log may still contain them.
@@ -198,7 +195,6 @@ actor EventFeed {
     }
 }
 
-/// The subject of a progress event.
 private enum ProgressSubject: Hashable {
     case queue
     case session(SessionID)

@@ -146,7 +146,6 @@ struct EventStream: Sendable {
 private final class ClientSlot: Sendable {
     private let clients: Locked<Int>
 
-    /// Takes a slot; nil if the number of clients has reached the limit.
     init?(_ clients: Locked<Int>, limit: Int) {
         let isFree = clients.withLock { count in
             guard count < limit else { return false }
@@ -160,7 +159,6 @@ private final class ClientSlot: Sendable {
     deinit { clients.withLock { $0 -= 1 } }
 }
 
-/// Writes events for one client.
 private struct EventOutput {
     private var writer: any ResponseBodyWriter
     /// Whether the queue can be reached, according to the last event `owner`.

@@ -25,7 +25,6 @@ actor RateHistory {
         if samples.count > Self.count { samples.removeFirst(samples.count - Self.count) }
     }
 
-    /// The rates of the running sessions by account.
     static func rates(of sessions: [SessionStatus]) -> [String: Double] {
         sessions.reduce(into: [:]) { $0[$1.account, default: 0] += $1.statistics.rate ?? 0 }
     }

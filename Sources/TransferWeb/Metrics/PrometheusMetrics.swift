@@ -43,7 +43,6 @@ public final class PrometheusMetrics: MetricsFactory {
     /// Creates a factory without metrics.
     public init() {}
 
-    /// Sets the kind and the help text of a metric.
     func describe(_ label: String, as kind: String, _ help: String) {
         state.withLock { $0.families[Self.name(label)] = Family(kind: kind, help: help) }
     }
@@ -139,13 +138,11 @@ public final class PrometheusMetrics: MetricsFactory {
         return name.first?.isNumber ?? true ? "_" + name : name
     }
 
-    /// Escapes the value of a label.
     private static func escaped(_ text: String) -> String {
         text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
     }
 }
 
-/// A handler for a metric of any kind.
 private final class MetricHandler: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, TimerHandler {
     let key: PrometheusMetrics.Key
     private let isSummary: Bool

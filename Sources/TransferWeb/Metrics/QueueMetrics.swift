@@ -56,10 +56,8 @@ actor QueueMetrics {
         Counter(label: name, dimensions: labels, factory: registry).increment(by: amount)
     }
 
-    /// Counts a response of the server.
     nonisolated func countResponse(_ status: Int) { count("transferq_web_requests_total", [("status", "\(status)")]) }
 
-    /// Counts an event of the queue.
     nonisolated func count(_ event: QueueEvent) {
         count("transferq_events_total", [("event", event.kind.name)])
         let failure: (TransferError, String)? =
@@ -131,7 +129,6 @@ actor QueueMetrics {
             set("transferq_account_blocked", account.blockingError == nil ? 0 : 1, [("account", account.account.name)])
             set("transferq_account_unavailable", account.isUnavailable ? 1 : 0, [("account", account.account.name)])
         }
-        // Removes the metrics of removed accounts.
         let names = Set(current.map(\.account.name))
         for name in accounts.subtracting(names) {
             for label in ["transferq_account_blocked", "transferq_account_unavailable"] {

@@ -1,6 +1,5 @@
 import TransferKit
 
-/// The form for a new session.
 struct AddForm {
     let state: PageState
 

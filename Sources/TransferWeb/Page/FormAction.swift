@@ -12,10 +12,8 @@ struct FormAction {
     /// The name of the action. For an operation on sessions, this is the name of the `transferq` command.
     private var name: String { value("do") ?? "" }
 
-    /// The IDs of the selected sessions.
     var ids: [String] { fields.filter { $0.name == "id" }.map(\.value) }
 
-    /// Whether the page asks the user to confirm the action.
     var needsConfirmation: Bool { name == "remove" && value("confirm") != "yes" && !ids.isEmpty }
 
     /// The suffix of the names of hidden fields. For example, the hidden field `rateBefore` contains the value that the page showed in `rate`.
@@ -33,9 +31,6 @@ struct FormAction {
         [(name: "do", value: action)] + fields.filter { $0.name != "do" }
     }
 
-    /// Performs the action.
-    ///
-    /// - Throws: A ``Problem``, or an error of the queue.
     func perform(_ api: APIRouter) async throws -> WebResponse {
         switch name {
         // The user pressed Enter in a field of the toolbar.

@@ -22,10 +22,8 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
 
         mutating func appendInterpolation(_ number: some BinaryInteger) { markup += "\(number)" }
 
-        /// Inserts markup.
         mutating func appendInterpolation(_ html: HTML) { markup += html.markup }
 
-        /// Inserts markup, or nothing.
         mutating func appendInterpolation(_ html: HTML?) { markup += html?.markup ?? "" }
     }
 

@@ -166,7 +166,6 @@ struct PageRouter: Sendable {
         }
     }
 
-    /// A page that asks the user to confirm the removal of sessions.
     private static func confirmation(_ action: FormAction) -> WebResponse {
         let html: HTML = """
             \(PageDocument.head)<body class="sign-in"><main><h1>Remove \(Figures.count(action.ids.count, "session"))?</h1>

@@ -131,7 +131,6 @@ extension PageState {
     }
 }
 
-/// The row of one session in the list.
 struct SessionRow {
     let session: SessionStatus
     /// The reason why the session waits or has failed, or otherwise its endpoint.
@@ -176,7 +175,6 @@ struct SessionRow {
         }
     }
 
-    /// The figures of a session: sizes, and for a running session the rate and the remaining time.
     static func figures(_ statistics: SessionStatistics, _ state: SessionState) -> String {
         var parts: [String] = []
         let done = max(statistics.bytesDone, statistics.bytesSent)

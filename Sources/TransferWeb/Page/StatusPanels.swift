@@ -7,7 +7,6 @@ import TransferOutput
 struct StatusPanels {
     let state: PageState
 
-    /// The mode and the totals.
     var summary: HTML {
         let (status, statistics) = (state.status, state.statistics)
         let waiting = status.paused + status.held + status.waiting

@@ -157,7 +157,7 @@
     }
   }
 
-  // The window of rows that exist as elements moves with the scroll position.
+  // Only the rows near the visible part of the list exist as elements. Scrolling loads other rows.
   function follow() {
     if (!isWindowed || !$("ul", list)) return;
     const first = Math.floor(list.scrollTop / height()), visible = Math.ceil(list.clientHeight / height()), end = start + rows().length;

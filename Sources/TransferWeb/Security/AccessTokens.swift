@@ -18,14 +18,12 @@ enum Access: Sendable {
 
 /// The two tokens of a web server: one for full access, one for reading.
 struct AccessTokens: Sendable {
-    /// The names of the token files.
     static let (fileName, readFileName) = ("web.token", "web-read.token")
     /// The maximum size of a token file, in bytes.
     private static let maximumSize = 4_096
 
     /// The token for full access.
     let token: String
-    /// The token for reading.
     let readToken: String
 
     /// Reads the tokens, and creates missing tokens. Blocks.
@@ -76,7 +74,6 @@ struct AccessTokens: Sendable {
         guard unsafe link(temporary.string, path.string) == 0 || errno == EEXIST else { throw Errno(rawValue: errno) }
     }
 
-    /// The access that a bearer token gives; nil for an unknown token.
     func access(bearer: String) -> Access? {
         // Hashes have the same length, and their comparison takes the same time for all values.
         let digest = SHA256.hash(data: Data(bearer.utf8))
@@ -84,7 +81,6 @@ struct AccessTokens: Sendable {
         return digest == SHA256.hash(data: Data(readToken.utf8)) ? .read : nil
     }
 
-    /// The access that a cookie gives; nil for an unknown value.
     func access(cookie: String) -> Access? {
         let digest = SHA256.hash(data: Data(cookie.utf8))
         return [Access.write, .read].first { digest == SHA256.hash(data: Data(self.cookie(for: $0).utf8)) }

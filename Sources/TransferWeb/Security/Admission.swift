@@ -73,17 +73,14 @@ final class Admission: Sendable {
         )
     }
 
-    /// The header that removes the cookie.
     var expiredCookie: (name: String, value: String) {
         (name: "Set-Cookie", value: "\(cookieName)=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict\(isSecure ? "; Secure" : "")")
     }
 
-    /// Whether a form contains the token of this server's page.
     func isFormToken(_ text: String, for access: Access) -> Bool {
         SHA256.hash(data: Data(text.utf8)) == SHA256.hash(data: Data(tokens.formToken(for: access).utf8))
     }
 
-    /// Checks that a client may change the queue. Throws a ``Problem`` otherwise.
     func checkChange(by client: Client) throws(Problem) {
         guard client.access == .write else {
             throw Problem(

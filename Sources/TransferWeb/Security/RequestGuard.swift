@@ -14,7 +14,6 @@ struct RequestGuard: Sendable {
         scheme = isSecure ? "https" : "http"
     }
 
-    /// Returns the reason to reject a request; nil if the request is acceptable.
     func refusal(of request: WebRequest) -> Problem? {
         guard let authority = request.authority, let host = Self.host(authority)?.lowercased() else {
             return Problem(400, "invalidHost", "The request has no valid Host header.")

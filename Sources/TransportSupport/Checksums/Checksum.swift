@@ -28,7 +28,6 @@ package struct Checksum: Hashable, Sendable {
         self.bytes = Array(bytes)
     }
 
-    /// Creates a checksum from bytes that have the algorithm's length.
     init(computed algorithm: ChecksumAlgorithm, _ bytes: [UInt8]) {
         self.algorithm = algorithm
         self.bytes = bytes
@@ -74,7 +73,6 @@ package struct Checksum: Hashable, Sendable {
 }
 
 extension Checksum: Codable {
-    /// Decodes the format of receipts.
     package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         guard let checksum = Checksum(try container.decode(String.self)) else {
@@ -83,7 +81,6 @@ extension Checksum: Codable {
         self = checksum
     }
 
-    /// Encodes the format of receipts.
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(text)

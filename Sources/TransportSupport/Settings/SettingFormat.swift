@@ -2,12 +2,9 @@ import TransferCore
 
 /// The text format of a setting: parses and writes values.
 package struct SettingFormat<Value>: Sendable {
-    /// The text after "write" in an error, such as "true or false".
     private let expected: String
-    /// Whether errors must not show the text.
     private let isSecret: Bool
     private let parse: @Sendable (String) -> Value?
-    /// The text of a value.
     let text: @Sendable (Value) -> String
 
     /// - Parameters:
@@ -25,9 +22,6 @@ package struct SettingFormat<Value>: Sendable {
         self.text = text
     }
 
-    /// Parses the text of a setting.
-    ///
-    /// - Throws: A ``TransferError`` that names the setting and its valid values.
     func value(of name: String, _ text: String) throws(TransferError) -> Value {
         guard let value = parse(text) else {
             throw .invalidEndpoint("The setting \(name) is \(isSecret ? "invalid" : text.debugDescription); write \(expected).")

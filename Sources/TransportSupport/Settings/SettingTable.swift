@@ -4,7 +4,6 @@ package import TransferCore
 package struct SettingTable<Options: Sendable>: Sendable {
     private let transport: TransportID
     private let standard: Options
-    /// The settings, sorted by name.
     private let settings: [Setting<Options>]
 
     /// - Parameters:
@@ -85,9 +84,7 @@ package struct Setting<Options: Sendable>: Sendable {
     package let name: String
     /// The valid values, in Markdown.
     let values: String
-    /// Whether an endpoint can have the setting.
     private(set) var isForEndpoints = true
-    /// Whether a session can have the setting.
     private(set) var isForSessions = false
     /// The default, in Markdown.
     let standard: @Sendable (Options) -> String

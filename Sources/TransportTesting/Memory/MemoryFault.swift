@@ -37,7 +37,6 @@ public final class MemoryFaultList: Sendable {
     /// Whether no fault is pending.
     public var isEmpty: Bool { pending.withLock { $0.isEmpty } }
 
-    /// Removes and returns the first fault that applies to a remote name.
     func take(for path: RemotePath) -> MemoryFault? {
         pending.withLock { pending in
             guard let index = pending.firstIndex(where: { $0.path == nil || $0.path == path.description }) else { return nil }

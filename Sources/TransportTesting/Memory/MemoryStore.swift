@@ -93,12 +93,10 @@ struct MemoryStore: Sendable {
         return kinds.sorted { $0.key < $1.key }.map { RemoteEntry(name: Array($0.key.utf8), kind: $0.value) }
     }
 
-    /// Returns the number of bytes of an upload; nil if there is no such upload.
     func size(of id: String) -> Int64? {
         uploads[id].map { Int64($0.content.count) }
     }
 
-    /// Returns the latest matching upload with a name.
     func latest(_ path: String, at address: String?, where fits: (Upload) -> Bool = { _ in true }) -> Upload? {
         for id in (idsByPath[path] ?? []).reversed() {
             guard let upload = uploads[id], address == nil || upload.address == address else { continue }
@@ -107,7 +105,6 @@ struct MemoryStore: Sendable {
         return nil
     }
 
-    /// The names of complete uploads, in the order of their creation.
     var completePaths: [RemotePath] {
         order.compactMap { uploads[$0] }.filter(\.isComplete).map(\.path)
     }

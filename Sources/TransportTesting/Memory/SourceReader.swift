@@ -10,9 +10,6 @@ struct SourceReader: Sendable {
 
     private static let queue = DispatchQueue(label: "transport-testing.reading", attributes: .concurrent)
 
-    /// Opens a source.
-    ///
-    /// - Throws: A ``TransferError``, for example of the class ``FailureClass/sourceLost`` or ``FailureClass/sourceChanged``.
     init(opening source: UploadSource) async throws {
         self.source = source
         descriptor = try await Self.onQueue {

@@ -5,7 +5,6 @@ import TransferCore
 
 /// Checks one promise of a transport.
 struct PromiseCheck<Fixture: TransportFixture>: Sendable {
-    /// The promise, as a sentence.
     let promise: String
     let fixture: Fixture
     /// The time after which the check considers an attempt hung.
@@ -20,7 +19,6 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         PromiseViolation(promise: promise, observation: observation)
     }
 
-    /// Runs the check of a promise.
     static func run(
         _ promise: String, _ fixture: Fixture, _ deadline: Duration, _ body: (PromiseCheck) async throws -> Void
     ) async throws {
@@ -59,7 +57,6 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         try await start(source, as: path, at: endpoint, from: checkpoint, recorder).value(within: deadline, of: self)
     }
 
-    /// Starts one attempt.
     func start(
         _ source: UploadSource, as path: RemotePath, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
         _ recorder: AttemptRecorder
@@ -95,7 +92,6 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         throw violation("\(situation), the attempt threw \(type(of: error)) instead of a TransferError: \(error)")
     }
 
-    /// Runs an attempt that must fail with an error of the given class.
     func expect(_ failureClass: FailureClass, _ situation: String, _ body: () async throws -> TransferReceipt) async throws {
         let error = try await failure(situation, body)
         try require(error.failureClass == failureClass, "\(situation), the error is of class \(error.failureClass): \(error)")

@@ -1,6 +1,5 @@
 import TransferCore
 
-/// A running attempt of the transport under test.
 struct RunningAttempt: Sendable {
     let task: Task<TransferReceipt, any Error>
 

@@ -37,7 +37,6 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
-    /// A suggested command quotes the account's name, so that a shell reads the name as one word.
     @Test func quotesNameForShell() async throws {
         let program = try TransferQ()
         for name in ["day one", "it's"] {
@@ -72,7 +71,6 @@ import Testing
         #expect(result.status == 2 && result.diagnostics.contains("account unblock 'studio'"), "\(result.testDescription)")
     }
 
-    /// An account with a fallback accepts options for both transports.
     @Test func appliesOptionsOnlyToEndpointsThatSupportThem() async throws {
         let program = try TransferQ()
         let key = program.folder.path.appending("key").string
@@ -187,7 +185,6 @@ import Testing
         #expect(try await program.run("account", "edit", "nobody", "--rate", "1").status == 4)
     }
 
-    /// Concurrent edits of different settings don't overwrite each other, whether or not another process owns the queue.
     @Test(arguments: [false, true]) func mergesConcurrentEdits(hasOwner: Bool) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/files/")
@@ -201,7 +198,6 @@ import Testing
         }
         let endpoint = try #require((try await account(program)["endpoints"] as? [[String: Any]])?.first)
         #expect((endpoint["settings"] as? [String: String])?.count == 12)
-        // Only one of several concurrent `account add` commands with the same name succeeds.
         let statuses = try await withThrowingTaskGroup(of: Int32.self) { group in
             for number in 0..<6 {
                 group.addTask { try await program.run("account", "add", "new", "https://\(number).example/").status }
@@ -287,7 +283,6 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
-    /// Secret files that are folders or too large are rejected when the account is added, not when a connection first reads them.
     @Test(arguments: ["--token-file", "--password-file", "--proxy-password-file", "--header-file"])
     func rejectsInvalidSecretFiles(option: String) async throws {
         let program = try TransferQ()

@@ -10,7 +10,6 @@ import Testing
     import Darwin
 #endif
 
-/// The commands `doctor` and `account check`.
 @Suite struct DiagnosisTests {
     @Test(arguments: [["doctor"], ["account", "check", "silent"]])
     func reportsSilentServer(command: [String]) async throws {
@@ -25,7 +24,6 @@ import Testing
         withExtendedLifetime(server) {}
     }
 
-    /// The command does not own the queue while it waits for a server.
     @Test func releasesQueueBeforeConnecting() async throws {
         let program = try TransferQ()
         let server = try SilentServer()
@@ -38,7 +36,6 @@ import Testing
         try connection.close()
     }
 
-    /// The check reports the host key and the limits of the server.
     @Test(.timeLimit(.minutes(10))) func describesSFTPServer() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }

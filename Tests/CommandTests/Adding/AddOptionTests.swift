@@ -12,7 +12,6 @@ import TransferKit
     import Darwin
 #endif
 
-/// The options of `add`, and transfers of the added sessions.
 @Suite(.serialized) struct AddOptionTests {
     @Test(arguments: [nil, "day/one"] as [String?])
     func uploadsFolder(to: String?) async throws {
@@ -67,7 +66,6 @@ import TransferKit
         #expect(session["files"] as? Int == 100_000 && session["bytesTotal"] as? Int == 100_000)
     }
 
-    /// Sends the paths, each with a different name, through the control socket.
     @Test func addsHundredThousandPathsThroughOwner() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")

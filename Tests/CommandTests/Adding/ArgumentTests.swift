@@ -84,7 +84,6 @@ import TransferCommands
         #expect(time?.date.timeIntervalSince1970 == expected)
     }
 
-    /// Without an owner, a note on standard error explains how to run the queue. The option `--quiet` omits the note.
     @Test func printsNoteWithoutOwner() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")

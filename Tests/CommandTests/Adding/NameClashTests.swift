@@ -37,7 +37,7 @@ import TransportTUS
         return try folder.file(name, size: 10)
     }
 
-    /// Returns the message of the error with which the queue rejects the items, or nil if it accepts them.
+    /// Returns the message of the error with which the queue rejects the items; nil if the queue accepts them.
     private func rejection(
         _ queue: TransferQueue, _ items: [TransferItem], _ options: SessionOptions = SessionOptions()
     ) async throws -> String? {

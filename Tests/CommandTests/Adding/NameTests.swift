@@ -29,7 +29,6 @@ import TransferCore
             try createFiles(for: program)
             let words: [[UInt8]] = ["add", "studio", "--each"].map { Array($0.utf8) }
             let input: [UInt8] = fromStandardInput ? Self.names.flatMap { $0 + [0] } : []
-            // Arguments after -- are never options.
             let dashes: [UInt8] = Array("--".utf8)
             let paths: [[UInt8]] = fromStandardInput ? [Array("-".utf8)] : Self.names
             let added = try program.start(TransferQ.executable, words + [dashes] + paths, input: input)
@@ -59,7 +58,6 @@ import TransferCore
         }
     }
 
-    /// A relative path refers to the same file whether or not another process owns the queue.
     @Test(arguments: [false, true]) func resolvesRelativePaths(hasOwner: Bool) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

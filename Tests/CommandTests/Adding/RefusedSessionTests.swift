@@ -8,7 +8,6 @@ import TransferKit
 
 private let memoryDisk = FilePath("/dev/shm")
 
-/// Whether the memory disk supports files of 7 EiB.
 private let memoryDiskSupportsHugeFiles: Bool = {
     let path = memoryDisk.appending("transferq-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(atPath: path.string) }

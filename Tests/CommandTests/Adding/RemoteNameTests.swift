@@ -89,7 +89,6 @@ import TransferCore
         #expect(refused.status == 2 && refused.diagnostics.contains("/ is the root"), "\(refused.testDescription)")
     }
 
-    /// Options without effect cause a warning.
     @Test(
         arguments: [
             ("https+put://one.example/", ["--chunk", "1M"], "--chunk"), ("https+form://one.example/", ["--chunk", "1M"], "--chunk"),
@@ -126,7 +125,6 @@ import TransferCore
         #expect(received.status == 0 && received.warnings == "", "\(received.testDescription)")
     }
 
-    /// A session that no endpoint can perform is rejected when it is added, not when it runs.
     @Test(
         arguments: [
             ("https+put://one.example/", ["--metadata", "k=v"], "metadata"),
@@ -213,7 +211,6 @@ import TransferCore
         #expect(try await program.run("add", "place", "one/stills", "three/stills").status == 2)
     }
 
-    /// The message explains what would happen to the second file.
     @Test(arguments: [
         ("never", "second one would be rejected"), ("skip", "second one would be skipped"), ("always", "replace the other"),
         ("newer", "replace the other"), ("different", "replace the other"),

@@ -11,7 +11,6 @@ import TransferKit
     import Darwin
 #endif
 
-/// Secret settings of a session: their sources, and the output that must not contain them.
 @Suite struct SettingsFileTests {
     private static let needle = "signature=n33dle"
 
@@ -46,7 +45,6 @@ import TransferKit
         #expect(!(run.output + run.diagnostics + shown.output).contains(Self.needle))
     }
 
-    /// The error names the file and the line, but does not show the value.
     @Test(arguments: [
         ("a=1\n\nn33dle\n", "Line 3"), ("=n33dle", "Line 1"), ("# a\nx=n33dle\nx=n33dle", "Line 3"), ("contentType=n33dle/\u{FF}", "UTF-8"),
         ("contentType=n33dle", "settings file"),
@@ -75,7 +73,6 @@ import TransferKit
         #expect(try await program.succeed("list", "--json").lines == [])
     }
 
-    /// Paths and settings can't both come from standard input.
     @Test(arguments: [["-"], ["a", "--stdin"]]) func rejectsTwoUsesOfStandardInput(paths: [String]) async throws {
         let refused = try await program().run(["add", "bucket"] + paths + ["--settings-file", "-"], input: Array("a\n".utf8))
         #expect(refused.status == 2 && refused.diagnostics.contains("only once"), "\(refused.testDescription)")

@@ -35,7 +35,6 @@ import Testing
         }
     }
 
-    /// If an argument of the command is a link, the command follows the link.
     @Test func followsNamedLink() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

@@ -31,7 +31,7 @@ import Testing
         ["upload", "studio"],
         ["download", "studio"],
     ])
-    func rejectsOptionsOfOtherDirection(words: [String]) async throws {
+    func rejectsOptionsOfOtherDirectionAndMissingPaths(words: [String]) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -52,7 +52,6 @@ import Testing
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
-    /// The command's warnings are notes, which `--quiet` omits.
     @Test func quietOmitsWarnings() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "bucket", "https+put://one.example/")

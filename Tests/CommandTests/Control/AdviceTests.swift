@@ -3,7 +3,6 @@ import ScriptedHTTP
 import SystemPackage
 import Testing
 
-/// Messages about rejected operations name the command to use instead.
 @Suite struct AdviceTests {
     @Test(arguments: [
         ("hold", "next", "transferq release"), ("hold", "retry", "transferq release"), ("cancel", "next", "transferq retry"),
@@ -40,7 +39,6 @@ import Testing
         #expect(try await program.succeed(["now", id, "-q"]).diagnostics == "")
     }
 
-    /// A command that selects no session reports this.
     @Test func reportsThatNoSessionMatches() async throws {
         let program = try TransferQ()
         for command in [

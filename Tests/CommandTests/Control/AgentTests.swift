@@ -155,7 +155,6 @@ import TransferKit
         }
     }
 
-    /// Sessions are reordered and preempted during a run.
     @Test func reordersSessionsWhileRunning() async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
@@ -189,7 +188,6 @@ import TransferKit
         withExtendedLifetime(starter) {}
     }
 
-    /// A service manager starts the agent in the foreground.
     @Test func runsInForeground() async throws {
         let program = try TransferQ()
         let agent = try program.start(["agent", "run"])
@@ -240,7 +238,6 @@ extension LoopbackStudio {
         }
     }
 
-    /// Waits until the agent has made progress with a session.
     fileprivate func waitForProgress(of id: String) async throws {
         let before = try await session(id)["bytesSent"] as? Int64 ?? 0
         for try await event in RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).events {

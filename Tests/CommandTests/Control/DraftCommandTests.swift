@@ -17,7 +17,7 @@ import TransferKit
         try await program.succeed(["list", "--json"] + arguments).objects().map { $0["id"] as? String }
     }
 
-    @Test func savesChangesAndEnqueuesDrafts() async throws {
+    @Test func savesUpdatesEnqueuesAndRemovesDrafts() async throws {
         let program = try await program()
         let draft = try await program.succeed("add", "studio", "a", "--draft").lines[0]
         #expect(try await ids(program) == [])

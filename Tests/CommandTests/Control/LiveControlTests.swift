@@ -25,7 +25,6 @@ import TransferKit
             let run = try RunningQueue(program, "--forever")
             try await run.progress(of: first)
 
-            // Moves, holds and cancels sessions.
             try await program.succeed("move", id("j"), "1")
             try await program.succeed("hold", id("c"))
             #expect(try await program.succeed("cancel", id("d"), "--json").objects().first?["id"] as? String == id("d"))
@@ -128,7 +127,6 @@ import TransferKit
         #expect(await run.command.result().status == 130)
     }
 
-    /// A run fails if its queue is stopped.
     @Test func endsRunWhenQueueIsStopped() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -142,9 +140,8 @@ import TransferKit
         }
     }
 
-    /// The run fails if a session that it started is held, but not if the user cancels or removes the session.
     @Test(arguments: [("hold", 1), ("cancel", 0), ("remove", 0)] as [(String, Int32)])
-    func reportsSessionHeldDuringRun(operation: String, status: Int32) async throws {
+    func runFailsIfStartedSessionIsHeldButNotIfCancelledOrRemoved(operation: String, status: Int32) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 64 << 20)
@@ -161,8 +158,7 @@ import TransferKit
     }
 
     #if os(Linux)
-        /// `watch` fails if it can't write an event, with or without an owner of the queue.
-        @Test(arguments: [true, false]) func failsOnFullDisk(hasOwner: Bool) async throws {
+        @Test(arguments: [true, false]) func watchFailsOnFullDisk(hasOwner: Bool) async throws {
             let program = try TransferQ()
             try await program.succeed("account", "add", "studio", "https://one.example/")
             try program.folder.file("a", size: 1)
@@ -194,7 +190,6 @@ import TransferKit
             }
             run.command.send(SIGTERM)
             #expect(await run.command.result().status == 130)
-            // The events end when the queue stops, and the last event is printed.
             let result = await watch.result()
             #expect(result.status == 0)
             #expect(try result.objects().last?["event"] as? String == "queueStopped")
@@ -250,7 +245,6 @@ import TransferKit
         }
     }
 
-    /// Clients wait while the owner has too many open files to accept their connections.
     @Test func waitsForOwnerWithTooManyOpenFiles() async throws {
         let program = try TransferQ()
         let script = "ulimit -n 40; exec \"$0\" run --forever --json"

@@ -26,7 +26,6 @@ import TransferKit
         }
     }
 
-    /// An operation that the session's state forbids is rejected as usual.
     @Test func rejectsOperationInWrongState() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
@@ -58,7 +57,6 @@ import TransferKit
         #expect(result.status == 4, "\(result.testDescription)")
     }
 
-    /// If the owner exits between two requests, the command completes without an owner, regardless of what the owner leaves behind.
     @Test(
         arguments: [
             ["list", "--json"], ["show", "ID", "--json"], ["why", "ID"], ["watch"], ["now", "ID"], ["queue", "status"],
@@ -77,7 +75,6 @@ import TransferKit
         #expect(result.diagnostics == advice, "\(result.testDescription)")
     }
 
-    /// An agent that exits before it receives the stop request counts as stopped.
     @Test(arguments: ExitingOwner.Leftovers.allCases, 1...3) func stopSucceedsIfAgentExitsBeforeRequest(
         leftovers: ExitingOwner.Leftovers, after count: Int
     )

@@ -10,7 +10,7 @@ import Testing
 
 /// Processes that hold secrets hide their memory from other processes of the same user.
 @Suite(.enabled(if: geteuid() == 0, "Requires root to act as another user")) struct MemoryProtectionTests {
-    /// A storage folder of another user, as whom the tests run commands. The path of its control socket is longer than a socket address
+    /// A storage folder of another user. The tests run commands as this user. The path of the folder's control socket is longer than a socket address
     /// allows (unix(7)).
     private struct OtherUser {
         let program: TransferQ
@@ -43,7 +43,6 @@ import Testing
         }
     }
 
-    /// Other processes of the same user can't read the agent's memory and environment.
     @Test func hidesMemoryOfAgent() async throws {
         let user = try OtherUser()
         let started = try await user.succeed("agent", "start", "--json")

@@ -197,7 +197,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
         #expect(lines.suffix(2) == [#""state":"completed""#, #""state":"completed""#], "\(lines)")
     }
 
-    @Test func `a run in the foreground and a stream respect --only-unmetered, too`() async throws {
+    @Test func `a run in the foreground and a stream respect --only-unmetered`() async throws {
         let lines = try await run(
             #"""
             imitate 'cat "$folder/metered"'

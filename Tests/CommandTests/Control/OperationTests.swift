@@ -80,7 +80,6 @@ import TransferKit
         #expect(list.contains("starts at 2040-01-02T08:34:05+0530") && list.contains("after \(ids[2].prefix(8)) (waiting)"), "\(list)")
     }
 
-    /// The error and the time of the next attempt are in one explanation.
     @Test func explainsRetry() async throws {
         let server = try ScriptedServer { _, _ in [.answer(503, ["Retry-After": "3600"])] }
         defer { server.stop() }
@@ -118,7 +117,6 @@ import TransferKit
         #expect(try await program.succeed("list", "--tag", "z", "--json").objects().map { $0["id"] as? String } == [ids[1]])
     }
 
-    /// In `set`, `--tag` selects sessions, as in all commands.
     @Test func setSelectsByTag() async throws {
         let (program, ids) = try await program(3)
         try await program.succeed("set", ids[1], "--set-tag", "x")
@@ -128,7 +126,6 @@ import TransferKit
         #expect(refused.status == 2 && refused.diagnostics.contains("--set-tag"), "\(refused.testDescription)")
     }
 
-    /// `set --failed` changes all failed sessions, and no others.
     @Test func setChangesFailedSessions() async throws {
         try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
             let program = studio.program
@@ -214,9 +211,8 @@ import TransferKit
         }
     }
 
-    /// Cancelling keeps the unfinished upload, unless --discard is given.
     @Test(arguments: [[], ["--keep-partial"], ["--discard"]])
-    func keepsUnfinishedUploadOnCancel(options: [String]) async throws {
+    func cancelKeepsUnfinishedUploadUnlessDiscarding(options: [String]) async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             let program = studio.program
             try program.folder.sparseFile("large", size: 120 << 20)

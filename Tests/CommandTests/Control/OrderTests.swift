@@ -2,7 +2,6 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// The server receives the files in the requested order.
 @Suite(.serialized) struct OrderTests {
     private func add(_ names: [String], to studio: LoopbackStudio) async throws -> [String: String] {
         for name in names { try studio.program.folder.file(name, size: 100, seed: UInt64(name.utf8.first ?? 0)) }
@@ -67,7 +66,6 @@ import Testing
         }
     }
 
-    /// Rate limits are stored, and apply to all later processes.
     @Test func keepsLimitsBetweenRuns() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

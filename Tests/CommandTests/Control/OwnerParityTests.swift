@@ -94,7 +94,6 @@ import Testing
         return transcript
     }
 
-    /// Replaces the folder, IDs and times in a text with placeholders.
     private func normalized(_ text: String, _ program: TransferQ, _ ids: [String]) -> String {
         var text = text.replacingOccurrences(of: program.folder.path.string, with: "FOLDER")
         for (number, id) in ids.enumerated() {

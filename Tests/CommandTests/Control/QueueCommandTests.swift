@@ -45,7 +45,6 @@ import TransferKit
         }
     }
 
-    /// The retention is stored. It applies to the current owner of the queue and to later owners.
     @Test func setsRetention() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -123,7 +122,6 @@ import TransferKit
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 1)
     }
 
-    /// For a misspelt option, the error suggests the nearest option. It does not report that there is nothing to set.
     @Test func namesNearestOption() async throws {
         let result = try await TransferQ().run("queue", "set", "--max-sesions", "2")
         #expect(result.status == 2 && result.diagnostics.contains("--max-sessions"), "\(result.testDescription)")
@@ -176,7 +174,6 @@ import TransferKit
         try await program.succeed("agent", "stop")
     }
 
-    /// A change of the stored limit also applies to the current run, even if the run was started with a different limit.
     @Test func appliesStoredLimitToCurrentAndLaterRuns() async throws {
         let program = try TransferQ()
         let run = try RunningQueue(program, "--forever", "--max-sessions", "4")

@@ -116,7 +116,6 @@ import TransferKit
         #expect(refused.status == 4 && refused.diagnostics.hasSuffix(end), "\(refused.diagnostics)")
     }
 
-    /// Adds sessions with given IDs at the end of the queue.
     private func add(_ ids: [SessionID], to program: TransferQ) async throws {
         let queue = try await TransferQueue(
             storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map(\.transport))
@@ -169,7 +168,7 @@ import TransferKit
         #expect(try await program.succeed("account", "list").lines.count == 3)
     }
 
-    /// On a terminal, irreversible commands ask for confirmation. Any answer except "yes" changes nothing.
+    /// On a terminal, commands that end or remove a group of sessions ask for confirmation.
     @Test(
         arguments: [
             ["remove", "--all"], ["cancel", "--all"], ["account", "remove", "two", "--cascade"], ["remove", "--account", "one"],

@@ -4,7 +4,6 @@ import TUSLoopback
 import Testing
 import TransferKit
 
-/// The completions for bash, zsh and fish.
 @Suite(.serialized) struct CompletionTests {
     @Test(arguments: ["bash", "zsh", "fish"])
     func generatesScriptForEachShell(shell: String) async throws {
@@ -88,7 +87,7 @@ import TransferKit
         #expect(try await completions(elsewhere, "--store", store, "--json", "account", "show", "stu") == ["studio"])
         #expect(try await completions(elsewhere, "--store", store, "show", String(id.prefix(3))) == [id])
 
-        // If another process owns the queue, completion does not wait for that process, and offers no names.
+        // If the queue's owner can't be reached, completion does not wait for the owner, and offers no names.
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let blocked = try await completions(program, "account", "show", "st")
         await queue.shutdown()

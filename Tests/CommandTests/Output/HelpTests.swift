@@ -86,7 +86,6 @@ import TransportTUS
         }.sorted()
     }
 
-    /// The section to which an error refers explains the error's message.
     @Test(
         arguments: [
             (.connectionRefused, "`Cannot reach`"), (.notThisProtocol, "`does not accept PUT at this file's URL`"),
@@ -103,7 +102,6 @@ import TransportTUS
         #expect(section.contains(message))
     }
 
-    /// Errors and the help name the installed copy of *Troubleshooting*, or, if there is none, the article in the repository.
     @Test func findsInstalledTroubleshooting() async throws {
         let folder = try TemporaryFolder()
         let program = folder.path.appending("bin/transferq")
@@ -118,8 +116,7 @@ import TransportTUS
         #expect(Troubleshooting.articleLocation(for: program) == article.string)
     }
 
-    /// The program's help and *Operating transferq* list the same exit statuses.
-    @Test func listsExitStatuses() async throws {
+    @Test func helpAndArticleListSameExitStatuses() async throws {
         let help = try await TransferQ().run("--help").output
         let listed = help.split(separator: "\n").compactMap { $0.wholeMatch(of: #/ {2}(\d+) +\S.*/#).flatMap { Int($0.1) } }
         let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/OperatingTransferq.md", encoding: .utf8)

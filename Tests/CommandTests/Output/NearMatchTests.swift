@@ -1,6 +1,5 @@
 import Testing
 
-/// Suggestions for misspelt words.
 @Suite struct NearMatchTests {
     @Test(arguments: [
         ["upload", "studo", "a"], ["list", "--account", "studo"], ["hold", "--account", "studo"], ["account", "show", "studo"],

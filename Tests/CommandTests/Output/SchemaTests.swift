@@ -6,7 +6,6 @@ import Testing
 /// The schema of the JSON output. ``TransferQ`` validates the JSON output of all commands in all tests. These tests check that the schema
 /// describes all commands, and rejects any other output.
 @Suite(.serialized) struct SchemaTests {
-    /// Runs every command that prints JSON.
     @Test func describesEveryCommand() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

@@ -2,7 +2,6 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// The usage errors of the project's scripts.
 @Suite struct ScriptUsageTests {
     @Test(arguments: [[], ["root"], ["root", "--bind", "/a"], ["root", "--bind", "/a", "/b"], ["root", "--"], ["root", "true"]])
     func enterRootPrintsUsage(arguments: [String]) async throws {

@@ -38,7 +38,6 @@ import Testing
         for member in ["notBefore", "after", "rateLimit", "deadline"] { #expect(cleared[member] is NSNull, "\(member)") }
     }
 
-    /// `show` prints the sent bytes of a file before the server has confirmed them.
     @Test(.timeLimit(.minutes(10))) func showsSentBytes() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             let (id, run) = try await studio.beginRun()

@@ -25,7 +25,6 @@ import Testing
         return Dictionary(uniqueKeysWithValues: sections)
     }
 
-    /// Returns whether a message contains all texts, in this order.
     private static func contains(_ message: String, _ texts: [String]) -> Bool {
         var rest = message[...]
         for text in texts {

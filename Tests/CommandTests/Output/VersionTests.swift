@@ -2,7 +2,6 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// `transferq --version` names the program and its libraries.
 @Suite struct VersionTests {
     @Test func printsVersionsOfProgramAndLibraries() async throws {
         let program = try TransferQ()

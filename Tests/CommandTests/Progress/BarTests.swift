@@ -48,7 +48,6 @@ import Testing
         }
     }
 
-    /// Lines about events break at spaces.
     @Test func wrapsLines() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
@@ -79,8 +78,7 @@ import Testing
         }
     }
 
-    /// The bar of a session with several files shows the number of the current file and the remaining time.
-    @Test func showsFileNumberAndRemainingTime() async throws {
+    @Test func showsCompletedFilesAndRemainingTime() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
@@ -188,7 +186,6 @@ import Testing
         }
     }
 
-    /// Sessions added to an idle queue are included in the total.
     @Test(.timeLimit(.minutes(10))) func includesLaterSessionsInTotal() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
@@ -274,7 +271,6 @@ import Testing
 }
 
 extension String {
-    /// The drawn lines without control sequences.
     var drawnLines: [Substring] {
         replacing(/\u{1B}\[[0-9;]*[A-Za-z]/, with: "").split(whereSeparator: \.isNewline)
     }

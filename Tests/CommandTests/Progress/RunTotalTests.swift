@@ -2,7 +2,6 @@ import Testing
 import TransferCommands
 import TransferKit
 
-/// The totals of the progress display.
 @Suite struct RunTotalTests {
     private let a = SessionID()
     private let b = SessionID()
@@ -98,7 +97,6 @@ import TransferKit
         #expect(sums(total) == [0, 0, 0, 0])
     }
 
-    /// If a failed or completed session runs again, its bytes count only once.
     @Test func countsBytesOnceIfSessionRunsAgain() {
         var total = RunTotal()
         total.expect(a, figures(100, sent: 60))

@@ -3,7 +3,6 @@ import TransferCommands
 import TransferKit
 
 @Suite struct SessionOrderTests {
-    /// Applies the same random operations to a `SessionOrder` and to an array. Both then have the same order.
     @Test(arguments: 0..<8 as Range<UInt64>) func matchesArrayAfterRandomOperations(seed: UInt64) {
         var random = SplitMix(state: seed)
         var list = (0..<2_000).map { _ in SessionID() }

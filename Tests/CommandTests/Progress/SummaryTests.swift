@@ -1,7 +1,6 @@
 import TUSLoopback
 import Testing
 
-/// The summary at the end of a run.
 @Suite struct SummaryTests {
     /// The summary wraps at spaces, but never within a command.
     @Test func wrapsSummary() async throws {

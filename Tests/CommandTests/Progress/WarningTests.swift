@@ -43,7 +43,6 @@ import Testing
         #expect(try await program.succeed("show", id).lines.contains("\(path): \(warning)"))
     }
 
-    /// The error of a blocked account is shown when the account is blocked, and again in the summary.
     @Test func showsErrorOfBlockedAccountTwice() async throws {
         let server = try ScriptedServer { _, _ in [.answer(401)] }
         defer { server.stop() }

@@ -8,7 +8,7 @@ import Testing
     import Darwin
 #endif
 
-/// All commands report an endpoint that failed too often or asked clients to back off, with the time of the next attempt.
+/// Several commands report an endpoint that failed too often or asked clients to back off, with the time of the next attempt.
 @Suite(.serialized) struct BackOffTests {
     /// The outputs of the commands while all sessions wait for an endpoint.
     private struct Outputs {
@@ -67,7 +67,6 @@ import Testing
         #expect(!zip(seen.run, seen.run.dropFirst()).contains { $0 == $1 && $0.hasPrefix("waiting ") }, "\(seen.run)")
     }
 
-    /// After its first response, the server gets no requests for a while, not even for other sessions.
     @Test(.timeLimit(.minutes(10))) func showsRequestToBackOff() async throws {
         let server = try ScriptedServer { _, _ in [.answer(503, ["Retry-After": "3000"])] }
         defer { server.stop() }

@@ -3,7 +3,6 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// Downloads with `transferq`.
 @Suite(.serialized) struct DownloadTests {
     /// Uploads a file and returns its name on the server.
     private func upload(_ name: String, to studio: LoopbackStudio) async throws -> String {
@@ -36,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func keepsExistingFile() async throws {
+    @Test func rejectsExistingFileUnlessOverwriting() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("reel", size: 1_000, seed: 9)

@@ -47,7 +47,6 @@ import TransferKit
         }
     }
 
-    /// A signal stops a run that waits for another process to release the queue.
     @Test func stopsWhileWaitingForOwner() async throws {
         let program = try TransferQ()
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])

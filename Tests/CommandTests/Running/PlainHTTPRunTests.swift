@@ -3,7 +3,6 @@ import ScriptedHTTP
 import SystemPackage
 import Testing
 
-/// Transfers over plain HTTP with `transferq`.
 @Suite struct PlainHTTPRunTests {
     private static let accepted: [ServerStep] = [.answer(201, ["Content-Type": "text/plain"], body: "thank you")]
 

@@ -139,7 +139,6 @@ import Testing
         #expect(try await program.succeed("list", "--json", "--state", "waiting").lines.count == 1)
     }
 
-    /// The only waiting session comes after 1,001 held sessions.
     @Test func findsWaitingSessionAfterManyHeldSessions() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
@@ -150,7 +149,6 @@ import Testing
         #expect(try await program.run("run", "--no-wait").status == 1)
     }
 
-    /// The line about a waiting session has the time of its next attempt.
     @Test func reportsReasonForWaiting() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
@@ -165,8 +163,7 @@ import Testing
         #expect(why.contains("/Troubleshooting.md in the repository, \"Servers and networks\"."), "\(why)")
     }
 
-    /// If an account has several endpoints, the run reports a change of endpoint. If the first endpoint asked clients to back off, the line also has
-    /// the time of the next attempt at this endpoint.
+    /// If the first endpoint asked clients to back off, the line also contains the time of the next attempt at this endpoint.
     @Test(arguments: [true, false]) func reportsChangeOfEndpoint(asksToBackOff: Bool) async throws {
         let server = try ScriptedServer { _, _ in [.answer(503, ["Retry-After": "3000"])] }
         defer { server.stop() }
@@ -258,7 +255,7 @@ import Testing
         #expect(try await program.run(["run"] + options).status == 2)
     }
 
-    @Test func longOutageFailsSession() async throws {
+    @Test func outageBeyondGiveUpTimeFailsSession() async throws {
         let program = try TransferQ()
         try program.folder.file("a", size: 1)
         // No process listens on the discard port of this machine.

@@ -4,7 +4,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// The output about a session whose tus server stops. The account's second endpoint, an OpenSSH server, then takes over.
+/// A session whose tus server stops, so that the account's second endpoint, an OpenSSH server, takes over.
 @Suite(.timeLimit(.minutes(10))) struct SFTPFallbackRunTests {
     @Test func reportsFallback() async throws {
         let ssh = try await SSHServerProcess.start()

@@ -195,7 +195,6 @@ import TransferCore
         }
     }
 
-    /// If the command that sends the stream is killed, the stream is incomplete, so the session fails.
     @Test func killedSenderFailsSession() async throws {
         try await Self.withEndlessStream { owner, sender, id in
             sender.send(SIGKILL)
@@ -230,7 +229,6 @@ import TransferCore
         }
     }
 
-    /// The command exits when its session ends, even if the input continues.
     @Test(arguments: [false, true]) func endsWithSession(hasOwner: Bool) async throws {
         try await LoopbackStudio.with { studio in
             let owner = hasOwner ? try RunningQueue(studio.program, "--forever") : nil

@@ -60,7 +60,6 @@ import Testing
         }
     }
 
-    /// The commands print the same output if another process owns the queue.
     @Test func reportsQuarantineThroughOwner() async throws {
         let (program, id) = try await program()
         try await program.succeed("agent", "start")

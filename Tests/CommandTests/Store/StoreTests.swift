@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 
 @Suite struct StoreTests {
-    /// Common options may come before the command.
     @Test(arguments: [
         ["--store", "given"], ["--store=given"], ["--json", "-v", "--store", "given"], ["-vvv", "--verbose", "--store=given"],
     ])

@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// The output and exit status of a command.
 struct CommandResult: Sendable, CustomTestStringConvertible {
     var status: Int32
     /// Whether a signal ended the process. If so, the status is the signal's number.
@@ -9,10 +8,8 @@ struct CommandResult: Sendable, CustomTestStringConvertible {
     var output: String
     var diagnostics: String
 
-    /// The lines of standard output.
     var lines: [String] { output.split(separator: "\n").map(String.init) }
 
-    /// The lines of standard output as JSON objects.
     func objects() throws -> [[String: Any]] {
         try lines.map(Self.object)
     }

@@ -9,7 +9,6 @@ struct LoopbackStudio: Sendable {
     let server: TUSLoopbackServer
     let url: URL
 
-    /// Starts a server, adds the account, runs the body, and stops the server.
     static func with(
         _ options: LoopbackOptions = LoopbackOptions(), _ body: (LoopbackStudio) async throws -> Void
     ) async throws {

@@ -43,10 +43,8 @@ final class PseudoTerminal: Sendable {
         }
     }
 
-    /// The output so far.
     var drawn: String { String(decoding: drawing.withLock { $0 }, as: UTF8.self) }
 
-    /// Waits until the output contains the text.
     func waitFor(_ text: String) async throws {
         while !drawn.contains(text) {
             try Task.checkCancellation()

@@ -17,7 +17,6 @@ final class RunningCommand: Sendable {
     let processID: pid_t
     private let diagnosticsFile: FilePath
 
-    /// The standard error output so far.
     var diagnostics: String { (try? String(contentsOfFile: diagnosticsFile.string, encoding: .utf8)) ?? "" }
 
     private struct State: Sendable {
@@ -76,14 +75,12 @@ final class RunningCommand: Sendable {
         }
     }
 
-    /// Sends a signal, unless the process has ended.
     func send(_ signal: Int32) {
         state.withLock { state in
             if state.end == nil { _ = kill(processID, signal) }
         }
     }
 
-    /// Waits for the process to end.
     func result() async -> CommandResult {
         await withCheckedContinuation { continuation in
             let end = state.withLock { state in
@@ -95,7 +92,6 @@ final class RunningCommand: Sendable {
     }
 }
 
-/// A pipe that child processes don't inherit.
 private struct CloseOnExecPipe: Sendable {
     let reading: FileDescriptor
     let writing: FileDescriptor
@@ -112,14 +108,12 @@ private struct CloseOnExecPipe: Sendable {
     }
 }
 
-/// Splits a stream of bytes into lines.
 private struct LineCollector {
     private var bytes: [UInt8] = []
     private var delivered = 0
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// Adds bytes, and returns the lines that these bytes complete.
     mutating func append(_ received: [UInt8]) -> [String] {
         bytes += received
         var lines: [String] = []

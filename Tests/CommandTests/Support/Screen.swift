@@ -6,7 +6,6 @@ struct Screen {
     private var lines: [[Character]] = [[]]
     private var row = 0
     private var column = 0
-    /// The unsupported control sequences in the output.
     private(set) var unsupportedSequences: [String] = []
 
     let columns: Int

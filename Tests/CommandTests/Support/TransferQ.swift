@@ -18,7 +18,6 @@ struct TransferQ: Sendable {
         URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
     ).appending("transferq")
 
-    /// Runs a command, and waits until it exits.
     func run(_ arguments: String..., input: [UInt8] = []) async throws -> CommandResult {
         try await run(arguments, input: input)
     }
@@ -43,13 +42,11 @@ struct TransferQ: Sendable {
         return zip(arguments, pairs).lazy.map { schema.commands[$1] == nil ? $0 : $1 }.first { schema.commands[$0] != nil }
     }
 
-    /// Runs a command that must succeed.
     @discardableResult
     func succeed(_ arguments: String..., input: [UInt8] = []) async throws -> CommandResult {
         try await succeed(arguments, input: input)
     }
 
-    /// Runs a command that must succeed.
     @discardableResult
     func succeed(_ arguments: [String], input: [UInt8] = []) async throws -> CommandResult {
         let result = try await run(arguments, input: input)
@@ -57,7 +54,6 @@ struct TransferQ: Sendable {
         return result
     }
 
-    /// Starts a command, which the caller can watch or kill.
     func start(
         _ arguments: [String], input: [UInt8] = [], output: FileDescriptor? = nil, diagnostics: FileDescriptor? = nil
     ) throws -> RunningCommand {

@@ -46,7 +46,6 @@ enum HangingResolver {
         unsafe dlsym(nil, "transferkit_watch_lookups").map { unsafe unsafeBitCast($0, to: Watch.self) }
     }
 
-    /// Whether this process has loaded the library.
     static var isPresent: Bool { unsafe dlsym(nil, "transferkit_watch_lookups") != nil }
 
     /// Calls a function when a look-up of a hanging name has begun.

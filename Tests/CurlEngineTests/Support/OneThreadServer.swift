@@ -10,7 +10,6 @@ import TransportSupport
 final class OneThreadServer: Sendable {
     let port: UInt16
     private let listener: CInt
-    /// The number of requests that must arrive before the server responds to them.
     private let batchSize: Int
     private let response: [UInt8]
     private let onBatch: @Sendable () -> Void

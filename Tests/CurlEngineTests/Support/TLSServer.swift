@@ -10,7 +10,6 @@ final class TLSServer: Sendable {
     let port: Int
     /// The certificate file (PEM).
     let certificate: String
-    /// The private key file (PEM).
     let key: String
     private let server: StartedProgram
     private let folder: URL

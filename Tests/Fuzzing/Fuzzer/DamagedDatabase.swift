@@ -43,7 +43,6 @@ struct DamagedDatabase: Sendable {
         }
     }
 
-    /// Creates a queue's database, and enqueues sessions.
     private static func fill(_ folder: FilePath) async throws {
         let memory = MemoryTransport()
         let queue = try await TransferQueue(storage: .folder(folder), transports: [memory])

@@ -59,7 +59,6 @@ enum TUSTargets {
     }
 }
 
-/// A credential provider without secrets.
 private struct NoCredentials: CredentialProvider {
     func secret(for reference: CredentialReference) async throws -> Secret { throw CancellationError() }
 }

@@ -30,7 +30,6 @@ final class FallbackFixture: Sendable {
     let removals: AsyncStream<Int64>
     private let firstAttempts = Locked<[String: FirstAttempt]>([:])
     private let failures = Locked<[String: Date]>([:])
-    /// The folder of the SFTP server.
     let files: URL
 
     /// The SSH server that all tests share. It exits with the test process.
@@ -82,7 +81,6 @@ final class FallbackFixture: Sendable {
         try await queue.save(account)
     }
 
-    /// Creates and enqueues files with the given names and sizes.
     func enqueue(_ files: [(name: String, size: Int)]) async throws -> TransferSession {
         // Tests advance the clock to trigger stall timeouts. The timeouts are long, so that healthy transfers do not also time out.
         let options = SessionOptions(
@@ -105,10 +103,8 @@ final class FallbackFixture: Sendable {
         return seen
     }
 
-    /// A file's first attempt at the SFTP server, or nil if there was none.
     func firstAttempt(of name: String) -> FirstAttempt? { firstAttempts.withLock { $0[name] } }
 
-    /// The time of the first failed attempt for a file at the tus server.
     func firstFailure(of name: String) -> Date? { failures.withLock { $0[name] } }
 
     func isAtPreferred(_ item: ItemStatus) -> Bool { item.remoteURL?.hasPrefix(tusAddress) == true }

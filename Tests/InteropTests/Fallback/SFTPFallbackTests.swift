@@ -11,7 +11,6 @@ import TransportSFTP
 
 /// An account whose preferred tus server fails in the middle of a session, so that the account's SFTP server takes over.
 @Suite(.timeLimit(.minutes(10))) struct SFTPFallbackTests {
-    /// How the preferred server fails.
     enum Fault: CaseIterable {
         case refusesConnections
         case hangs
@@ -124,7 +123,6 @@ import TransportSFTP
         await restarted.stop()
     }
 
-    /// Rules select the endpoint by size and direction. If no rule matches, the queue selects the first endpoint.
     @Test func appliesEndpointRules() async throws {
         let server = interop.loopbackServer()
         let url = try await server.start()
@@ -195,7 +193,6 @@ import TransportSFTP
         return completed
     }
 
-    /// Checks that the preferred endpoint serves later sessions after the circuit breaker permits a probe.
     private func checkReturn(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async throws {
         fixture.clock.advance(by: .seconds(3_600))
         let events = fixture.queue.events

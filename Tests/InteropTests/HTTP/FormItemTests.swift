@@ -17,7 +17,6 @@ import TransportTUS
 /// Forms with several files, sent to a form handler written in Flask. The handler uses Werkzeug's parser, and its response lists the received
 /// parts.
 @Suite struct FormItemTests {
-    /// The form handler's response.
     private struct FormResponse: Decodable, Sendable {
         struct Part: Decodable, Equatable, Sendable {
             var field: String
@@ -51,8 +50,7 @@ import TransportTUS
         FormResponse.Part(field: field, length: text.utf8.count, text: text, sha256: Self.digest(Data(text.utf8)))
     }
 
-    /// The names of the parts contain quotes, line breaks and other characters. The media types come from the app or the name. The content comes from
-    /// files and from memory. Werkzeug keeps escaped line breaks in names as they are.
+    /// The names of the parts contain quotes, line breaks and other characters. Werkzeug keeps escaped line breaks in names as they are.
     @Test func sendsFieldsAndFilesInOrder() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
@@ -136,7 +134,6 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// If a file disappears after the form was enqueued, the whole form fails before anything is sent. After the file is back, a retry succeeds.
     @Test func failsWithoutFileAndSucceedsOnceFileIsBack() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
@@ -196,8 +193,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// The account's first endpoint can't receive forms, so the second one receives them. If a form follows a folder in the session, the queue stores
-    /// the form differently, but sends it in the same way.
+    /// If a form follows a folder in the session, the queue stores the form differently, but sends it in the same way.
     @Test func usesEndpointThatReceivesForms() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }

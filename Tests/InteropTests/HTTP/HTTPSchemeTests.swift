@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Addresses whose scheme does not match the server, and servers that report success too early.
 @Suite struct HTTPSchemeTests {
     private struct NoCredentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
@@ -63,7 +62,6 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    /// An upload fails as unsupported if the folder is missing or the handler does not accept files.
     @Test func rejectsAddressThatAcceptsNoUploads() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }

@@ -7,7 +7,6 @@ import TransferKit
 import TransportHTTP
 import TransportTUS
 
-/// Downloads one file from nginx in parallel ranges, through the queue.
 @Suite struct ParallelDownloadTests {
     private static let size = 2 << 20
 

@@ -13,7 +13,7 @@ import TransportTesting
         try await PlainFixture.with(.put) { try await promise.verify($0) }
     }
 
-    /// Verifies all promises with one server, because the server starts slowly.
+    /// One server for all promises, because the server starts slowly.
     @Test func keepsAllPromisesWithForms() async throws {
         let interop = try InteropFixture()
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))

@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Refusals by nginx and Flask: before the body, during the body, and through a TLS proxy.
 @Suite struct PlainHTTPRefusalTests {
     private struct Passphrase: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret(ClientIdentity.passphrase) }

@@ -62,7 +62,6 @@ struct WebDAVTests {
         withExtendedLifetime(server) {}
     }
 
-    /// Uploads a folder whose subfolders don't exist on the server, and downloads it again.
     @Test(arguments: Server.allCases) func transfersTreesInBothDirections(_ kind: Server) async throws {
         let server = try await kind.start(in: interop)
         let trip = local.appending(path: "trip")

@@ -126,7 +126,6 @@ struct ReportedSizeTests {
         /// reserve the whole size.
         static func sendsContent(_ size: Int64, _ policy: OverwritePolicy) -> Bool { policy == .skip || size >= (1 << 56) - 1 }
 
-        /// Returns the steps that respond to a request.
         private static func steps(_ request: ReceivedRequest, _ field: Field, _ policy: OverwritePolicy) -> [ServerStep] {
             let size = request.path.split(separator: "/").first.flatMap { Int64($0) } ?? 0
             switch request.method {

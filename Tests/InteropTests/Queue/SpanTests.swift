@@ -7,7 +7,6 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The spans of sessions, attempts and requests.
 @Suite struct SpanTests {
     /// A process can have only one tracer, so the test runs in a separate process.
     @Test func `requests belong to attempts, and attempts to sessions`() async throws {

@@ -9,7 +9,6 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// Several queues that use the same transport value, one after another and at the same time.
 @Suite struct TransportReuseTests {
     private let interop: InteropFixture
 

@@ -43,8 +43,6 @@ final class NIOUploadServer: Sendable {
     private let completeFiles = Locked<[Data]>([])
     private let channel: any Channel
 
-    /// Starts a server.
-    ///
     /// - Parameter usesRelativeLocation: Whether the URLs of uploads are relative, for a server behind a proxy.
     init(usesRelativeLocation: Bool = false) async throws {
         reservedPort = try ReservedPort()

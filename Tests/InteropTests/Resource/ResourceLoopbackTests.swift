@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Uploads with the IETF protocol *Resumable Uploads for HTTP* to `tus-loopback`.
 @Suite struct ResourceLoopbackTests {
     private let interop: InteropFixture
     private let transport = TUSTransport()
@@ -16,7 +15,6 @@ import TransportTUS
         interop = try InteropFixture()
     }
 
-    /// Starts a server, and prepares uploads to it.
     private func open(
         _ options: LoopbackOptions, _ attempt: AttemptOptions = AttemptOptions(), settings: [String: String] = [:]
     ) async throws -> (TUSLoopbackServer, DirectUpload) {
@@ -206,8 +204,6 @@ import TransportTUS
         await server.stop()
     }
 
-    /// With the default settings, the transport detects the protocol of an endpoint from the response to `OPTIONS`, and the check of the
-    /// endpoint names the protocol.
     @Test func detectsProtocol() async throws {
         let (server, upload) = try await open(LoopbackOptions(dialect: .draft8), settings: ["dialect": "auto"])
         // The request has no version header, so the server rejects it and names its own version.

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Modification times and permissions of files that are transferred with OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPAttributeTests {
     private static let time = Date(timeIntervalSince1970: 1_234_567_890)

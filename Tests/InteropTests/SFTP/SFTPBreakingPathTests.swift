@@ -7,7 +7,6 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Transfers over a network path that breaks connections repeatedly.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPBreakingPathTests {
     private let clock = AdvanceableClock()

@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Checksum verification with OpenSSH servers, with and without a shell.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPChecksumTests {
     /// SHA-256 of `abc` (FIPS 180-4, examples).

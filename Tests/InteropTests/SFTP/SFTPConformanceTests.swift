@@ -2,7 +2,6 @@ import Testing
 import TransferCore
 import TransportTesting
 
-/// Runs the conformance suite against the SFTP transport, with an OpenSSH server.
 @Suite struct SFTPConformanceTests {
     @Test(arguments: TransportPromise.allCases, [1, 3])
     func keepsUploadPromise(_ promise: TransportPromise, parallel: Int) async throws {

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Failures of an OpenSSH server's processes.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPFaultTests {
     /// The SFTP subsystem starts but never responds, for example because a command in the login shell's startup file blocks.

@@ -5,7 +5,6 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Effects that occur only with large files.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPLargeFileTests {
     @Test func exchangesKeysDuringTransfer() async throws {

@@ -4,7 +4,6 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Transfers to and from OpenSSH's server, with and without an existing file at the target name.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPOverwriteTests {
     /// The existing file at the target name, compared with the transferred file.

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Sessions of a real queue with an OpenSSH server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPQueueTests {
     private func openQueue(_ interop: InteropFixture, _ folder: SFTPServerFolder, port: UInt16? = nil) async throws -> TransferQueue {

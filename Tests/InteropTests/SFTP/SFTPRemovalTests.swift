@@ -7,7 +7,6 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Files that remain on OpenSSH's server after a session is cancelled or a response is lost.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPRemovalTests {
     /// The queue's time limit for one removal. A clock jump of this duration would end the removal before the server responds.

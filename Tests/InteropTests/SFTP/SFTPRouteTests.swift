@@ -8,7 +8,6 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Indirect routes to OpenSSH's server: commands, proxies and jump hosts.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPRouteTests {
     /// Uploads a file to a host name that does not resolve, so that only the configured route can reach the server.

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Uploads to a server that stops responding.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPStallTests {
     /// The server confirms half of the file. The session allows only one attempt, so its error names the part file that stays on the server.

@@ -30,7 +30,6 @@ final class AdvanceableClock: Sendable {
     var now: Duration { EngineClock.system.now() + state.withLock { $0.skipped } }
     var date: Date { beginning.date.addingTimeInterval((now - beginning.uptime).inSeconds) }
 
-    /// Advances the time, and wakes the due sleepers.
     func advance(by duration: Duration) {
         guard duration > .zero else { return }
         let due = state.withLock { state in

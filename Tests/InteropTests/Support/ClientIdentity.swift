@@ -1,14 +1,12 @@
 import Foundation
 import ProcessFixture
 
-/// A client certificate and its encrypted key.
 struct ClientIdentity: Sendable {
     static let passphrase = "open sesame"
 
     let certificate: String
     let key: String
 
-    /// Creates an identity in a folder.
     static func make(_ name: String, in folder: URL) async throws -> ClientIdentity {
         let identity = ClientIdentity(
             certificate: folder.appending(path: "\(name)-certificate.pem").path, key: folder.appending(path: "\(name)-key.pem").path)

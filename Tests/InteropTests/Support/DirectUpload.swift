@@ -23,7 +23,6 @@ struct DirectUpload: Sendable {
         endpoint = Endpoint(transport: .tus, address: address, settings: settings)
     }
 
-    /// The last saved checkpoint of a file.
     func checkpoint(of path: FilePath) -> Checkpoint? { checkpoints.withLock { $0[path] } }
 
     /// Performs one attempt, which resumes from the last checkpoint.

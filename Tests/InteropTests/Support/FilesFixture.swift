@@ -25,7 +25,6 @@ final class FilesFixture: ListingFixture {
     private let relay: CuttingRelay
     private let versions = Locked(0)
 
-    /// Starts nginx in the folder of a fixture.
     static func startServer(in interop: InteropFixture) async throws -> PythonProcess {
         let folder = interop.folder.appending(path: "server").path
         return try await PythonProcess.runBlocking { try PythonProcess("nginx_files.py", [folder]) }

@@ -42,7 +42,7 @@ final class InteropFixture: Sendable {
         try await openQueue(Account("real", endpoints: [Endpoint(transport: .tus, address: endpoint, settings: settings)]))
     }
 
-    /// Opens the queue in the folder, with an account. Retries have no delay.
+    /// Opens the queue in the folder, with the given account. Retries have no delay.
     func openQueue(
         _ account: Account, transports: [any Transport] = [TUSTransport()], clock: EngineClock = .system, logger: Logger? = nil
     ) async throws -> TransferQueue {
@@ -57,7 +57,6 @@ final class InteropFixture: Sendable {
         return queue
     }
 
-    /// Checks that the server stores the content of the session's files.
     func checkContent(of session: TransferSession, on server: RealServer) async throws {
         for item in try await session.queue.items(of: session.id) {
             let stored = try server.content(
@@ -66,7 +65,6 @@ final class InteropFixture: Sendable {
         }
     }
 
-    /// Checks that the server stores the content of the session's files.
     func checkContent(of session: TransferSession, on server: TUSLoopbackServer) async throws {
         for item in try await session.queue.items(of: session.id) where !item.isFolder {
             let id = try #require(item.remoteURL?.split(separator: "/").last)
@@ -76,7 +74,6 @@ final class InteropFixture: Sendable {
         }
     }
 
-    /// Creates a `tus-loopback` server that stores its files in the folder.
     func loopbackServer(_ options: LoopbackOptions = LoopbackOptions()) -> TUSLoopbackServer {
         TUSLoopbackServer(folder: FilePath(folder.appending(path: "server").path), options: options)
     }
@@ -100,7 +97,6 @@ func checkOffsets(_ requests: [RealServer.Request]) {
 }
 
 extension TransferSession {
-    /// Waits until the session has sent `bytes` bytes in total.
     func waitUntilSent(_ bytes: Int64) async {
         for await statistics in progress where statistics.bytesSent >= bytes { return }
     }

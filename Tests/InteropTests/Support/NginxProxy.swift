@@ -39,8 +39,6 @@ final class NginxProxy {
     private let folder: URL
     private let process: PythonProcess
 
-    /// Starts nginx, and returns once it accepts connections.
-    ///
     /// - Parameter largestBody: The maximum size of a request body in nginx's notation, for example `1m`.
     static func start(
         in folder: URL, forwardingTo port: Int, largestBody: String = "100m", options: Options = Options()

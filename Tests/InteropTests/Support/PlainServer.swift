@@ -14,8 +14,6 @@ final class PlainServer {
     let site: PlainSite
     private let process: PythonProcess
 
-    /// Starts the server, and returns once it accepts connections.
-    ///
     /// - Parameter largestBody: The maximum number of bytes in a request body.
     static func start(_ kind: Kind, in folder: URL, largestBody: Int = 1 << 30) async throws -> PlainServer {
         try await PythonProcess.runBlocking { try PlainServer(kind, folder, largestBody) }
@@ -33,7 +31,6 @@ final class PlainServer {
     func content(of path: RemotePath) throws -> Data? { try site.content(of: path) }
 }
 
-/// The address and the files of a ``PlainServer``.
 struct PlainSite: Sendable {
     let kind: PlainServer.Kind
     let port: Int

@@ -35,8 +35,6 @@ final class RealServer {
     let reservedPort: ReservedPort
     private let process: PythonProcess
 
-    /// Starts the server, and returns once it accepts connections.
-    ///
     /// - Parameters:
     ///   - port: The port of a killed server, to be reused, or nil for a free port.
     ///   - options: Additional arguments for the server, as a JSON object.
@@ -98,9 +96,7 @@ final class RealServer {
         }
     }
 
-    /// Suspends the process, so that it stops responding.
     func suspend() { process.suspend() }
 
-    /// Kills the process, which simulates a crash.
     func kill() { process.kill() }
 }

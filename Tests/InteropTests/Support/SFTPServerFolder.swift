@@ -10,9 +10,7 @@ import TransportSFTP
 final class SFTPServerFolder: Sendable {
     let server: SSHServerProcess
     let transport: SFTPTransport
-    /// The files on the server.
     let files: URL
-    /// The local files.
     let local: URL
 
     /// - Parameters:

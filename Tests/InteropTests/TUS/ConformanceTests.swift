@@ -7,7 +7,6 @@ import TransferCore
 import TransportTUS
 import TransportTesting
 
-/// Runs the conformance suite against the tus transport.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
     func keepsUploadPromise(_ promise: TransportPromise) async throws {

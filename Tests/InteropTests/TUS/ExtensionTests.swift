@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The extensions of the tus protocol, with independent servers.
 @Suite struct ExtensionTests {
     private struct NoCredentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }

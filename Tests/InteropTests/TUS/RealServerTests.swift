@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The queue and the tus transport, with independent servers.
 @Suite struct RealServerTests {
     private let interop: InteropFixture
 

@@ -12,7 +12,6 @@ final class TestHandler: SSHChannelHandler {
         var waiters: [@Sendable (borrowing Progress) -> Bool] = []
     }
 
-    /// The state of the channel. Tests wait until a condition on this state is true.
     struct Progress {
         let received: Int
         let hasEnded: Bool

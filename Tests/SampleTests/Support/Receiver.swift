@@ -9,7 +9,6 @@ final class Receiver: Sendable {
     let files: URL
     private let program: StartedProgram
 
-    /// The error for a receiver that has ended.
     struct Ended: Error {}
 
     /// Starts the receiver, and returns once it accepts connections.
@@ -39,7 +38,6 @@ final class Receiver: Sendable {
         address = line.replacing("listening on http://", with: "")
     }
 
-    /// Waits for the next line of the standard output.
     func nextLine() async throws -> String {
         try await withCheckedThrowingContinuation { [program] continuation in
             Thread.detachNewThread { continuation.resume(with: Result { try Self.line(of: program) }) }

@@ -2,7 +2,7 @@ import Foundation
 import ProcessFixture
 import SystemPackage
 
-/// A running sample, whose output the test reads line by line. It is killed when this object is released.
+/// A running sample, whose output the test reads line by line. The sample is killed when this object is released.
 final class Sample: Sendable {
     /// The remaining lines of the standard output, for one consumer.
     let lines: AsyncStream<String>
@@ -72,7 +72,6 @@ final class Sample: Sendable {
         program.send(signal)
     }
 
-    /// Writes a line to the standard input.
     func input(_ line: String) throws {
         try program.write(line + "\n")
     }

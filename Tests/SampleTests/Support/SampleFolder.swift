@@ -1,6 +1,6 @@
 import Foundation
 
-/// A temporary folder for the files and the queue of a sample. It is removed when this object is released.
+/// A temporary folder for the files and the queue of a sample. The folder is removed when this object is released.
 final class SampleFolder: Sendable {
     let url: URL
 

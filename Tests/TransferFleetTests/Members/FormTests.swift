@@ -12,7 +12,6 @@ import TransportHTTP
 /// Forms in a fleet. A member can die after the server has received a form and before the member has stored the form's completion in the
 /// database.
 @Suite(.timeLimit(.minutes(3))) struct FormTests {
-    /// A fleet with the account `forms`, and a server that receives forms.
     private struct Setup {
         let fixture: MemberFixture
         let server: ScriptedServer
@@ -40,7 +39,6 @@ import TransportHTTP
             return try await fixture.fleet.fleet.add([try .upload(items: forms, to: "forms", options: options)])[0]
         }
 
-        /// Waits until the server has received a number of whole forms.
         func waitForBodies(_ count: Int) async throws {
             try await fixture.wait("the server has \(count) whole forms") { completeForms.count >= count }
         }

@@ -5,7 +5,6 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// The file with a member's identity, in the member's storage folder.
 @Suite(.timeLimit(.minutes(2))) struct MemberIdentityTests {
     /// Opens a member, and shuts it down. Needs no database, because a member connects only when it runs.
     private func open(_ folder: FilePath) async throws {

@@ -4,7 +4,6 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// The rate limits of the members' own queues.
 @Suite(.timeLimit(.minutes(3))) struct MemberRateTests {
     private func limits(_ members: [FleetMember]) async throws -> Set<Int64?> {
         var limits: Set<Int64?> = []

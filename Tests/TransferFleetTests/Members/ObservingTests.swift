@@ -9,8 +9,7 @@ import TransferKit
 
 /// The events of a fleet, and the programs that show them: `watch` and the web page.
 @Suite(.timeLimit(.minutes(3))) struct ObservingTests {
-    /// The stream has the recorded events, then new events, and the progress of a running session. A reader that starts again at a revision
-    /// gets only the later events.
+    /// A reader that starts again at a revision gets only the later events.
     @Test func `the stream has recorded events, new events and progress`() async throws {
         let fixture = try await MemberFixture()
         let first = try await fixture.add("first", sizes: [10_000])
@@ -113,7 +112,6 @@ import TransferKit
         #expect(hook.status == 2 && String(decoding: hook.output, as: UTF8.self).contains("can't be used with --fleet"))
     }
 
-    /// The page shows the fleet. The HTTP interface sends the fleet's events, and performs operations on the fleet.
     @Test func `the web server shows and changes a fleet`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)

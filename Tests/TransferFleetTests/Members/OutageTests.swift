@@ -4,7 +4,6 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// The database stops while members transfer files.
 @Suite(.timeLimit(.minutes(5))) struct OutageTests {
     @Test func `a short outage interrupts no transfer`() async throws {
         let database = try PostgresServer()

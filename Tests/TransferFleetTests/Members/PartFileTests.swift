@@ -8,11 +8,11 @@ import TransferFleet
 import TransferKit
 import TransportSFTP
 
-/// A suspended member still has its part file open when another member continues the file.
+/// A suspended member still has its part file open when another member transfers the file.
 @Suite(.timeLimit(.minutes(5))) struct PartFileTests {
     private static let size = 24_000_000
 
-    /// Suspends a member after its first checkpoint, lets another member continue the file, and wakes the first member before the file is
+    /// Suspends a member after its first checkpoint, lets another member transfer the file, and wakes the first member before the file is
     /// complete.
     ///
     /// - Parameter folder: The folder of the part file and of the final file.
@@ -88,7 +88,7 @@ import TransportSFTP
         return (fixture, server, folder, source)
     }
 
-    @Test func `an upload continues in its own part file after another member was suspended`() async throws {
+    @Test func `an upload resumes in the next member's own part file after the first member was suspended`() async throws {
         let (fixture, server, folder, source) = try await setUp(isDownload: false)
         defer { server.stop() }
         let request = try SessionRequest.upload([source], to: "remote", options: SessionOptions(rateLimit: 2_000_000))
@@ -97,7 +97,7 @@ import TransportSFTP
         #expect(try content(folder.appending("reel-0")) == content(source))
     }
 
-    @Test func `a download continues in its own part file after another member was suspended`() async throws {
+    @Test func `a download restarts in the next member's own part file after the first member was suspended`() async throws {
         let (fixture, server, folder, source) = try await setUp(isDownload: true)
         defer { server.stop() }
         let request = try SessionRequest.download(["reel-0"], from: "remote", to: folder, options: SessionOptions(rateLimit: 2_000_000))
@@ -140,7 +140,7 @@ import TransportSFTP
         try await fixture.fleet.query("UPDATE session SET lease_until = clock_timestamp()")
         let second = try fixture.start("b")
         try await fixture.waitForAll([id])
-        // The member's queue removes the part file after it has recorded the completion.
+        // The second member's queue removes the part file after it has recorded the completion.
         try await fixture.wait("the part file is removed") { try Self.files(in: folder).map(\.name) == ["reel-0"] }
         #expect(try content(folder.appending("reel-0")) == content(source))
         // The user removes the file before the first member wakes.

@@ -10,7 +10,6 @@ import TransferKit
     import Glibc
 #endif
 
-/// The commands of `transferq` on a fleet.
 @Suite(.timeLimit(.minutes(2))) struct ProgramTests {
     private static let transferq = FilePath(MemberFixture.program).removingLastComponent().appending("transferq").string
 

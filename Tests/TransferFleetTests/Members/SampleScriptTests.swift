@@ -4,7 +4,6 @@ import SystemPackage
 import Testing
 import TransferKit
 
-/// The sample script `Samples/fleet`.
 @Suite(.timeLimit(.minutes(3))) struct SampleScriptTests {
     @Test func `the sample kills a member, and all files arrive`() async throws {
         let root = FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent().removingLastComponent()

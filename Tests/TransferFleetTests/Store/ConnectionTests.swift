@@ -3,7 +3,6 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// Wrong URLs, servers and schemas, whose error messages name the cause or the next step. Also lost connections and failed transactions.
 @Suite struct ConnectionTests {
     private func message(_ url: String) async -> String {
         do {

@@ -8,7 +8,6 @@ import TransferKit
 /// Measures a fleet with many waiting sessions and an account at its limit. Runs only if the environment variable `TRANSFERKIT_FLEET_FIGURES`
 /// contains the number of waiting sessions. Prints the figures.
 @Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_FLEET_FIGURES"] != nil)) struct FleetFigures {
-    /// The number of waiting sessions.
     private static let count = ProcessInfo.processInfo.environment["TRANSFERKIT_FLEET_FIGURES"].flatMap { Int($0) }.map { max($0, 2) } ?? 0
 
     /// A server that writes each commit to the disk, unlike the server of the other tests.

@@ -24,7 +24,6 @@ import TransferKit
         func shutdown() async {}
     }
 
-    /// The result of an operation.
     private enum Outcome: Equatable {
         case refused(QueueError.Code)
         case removed

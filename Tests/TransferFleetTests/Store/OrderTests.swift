@@ -4,7 +4,6 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// The order, deduplication, dependencies and events of a fleet's sessions, and group operations.
 @Suite struct OrderTests {
     @Test(arguments: [99, 1 << 60, -5] as [Int64]) func `sessions can be moved to the end and added even if the stored count is wrong`(
         stored: Int64

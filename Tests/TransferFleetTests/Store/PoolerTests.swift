@@ -4,7 +4,6 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// A connection pooler between the members and PostgreSQL.
 @Suite struct PoolerTests {
     private static let program = "/usr/sbin/pgbouncer"
 

@@ -4,7 +4,6 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// The division of rate limits among the members that use them.
 @Suite struct RateTests {
     private static let unlimited: Int64? = nil
 

@@ -3,7 +3,6 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// The removal of completed sessions.
 @Suite(.timeLimit(.minutes(2))) struct RetentionTests {
     /// Takes and completes the next session.
     private func completeNext(_ fleet: FleetFixture, by member: FleetMemberDescription) async throws -> SessionID {

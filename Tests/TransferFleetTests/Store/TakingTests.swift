@@ -5,7 +5,6 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// The order in which members take sessions.
 @Suite struct TakingTests {
     @Test func `sessions are taken in order, and each session is taken by one member`() async throws {
         let fleet = try await FleetFixture()

@@ -4,7 +4,6 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Changes of sessions in a fleet.
 @Suite(.timeLimit(.minutes(2))) struct UpdateTests {
     @Test func `an update changes a waiting session`() async throws {
         let fleet = try await FleetFixture()

@@ -121,7 +121,6 @@ final class PostgresServer: Sendable {
         return "postgresql://\(user)@/\(database)?host=\(hosts.joined(separator: ","))\(attributes)\(options)"
     }
 
-    /// Runs statements as the owner of all databases.
     @discardableResult
     func query(_ statement: String, _ values: [String?] = [], in database: String = "postgres") async throws -> [PostgresRow] {
         let connection = PostgresConnection(try PostgresURL(url(database)))

@@ -1,7 +1,7 @@
 import GRDB
 import SystemPackage
 
-/// Makes the database of a member's queue reject all changes, as a full disk would, until ``accept()``.
+/// Makes the database of a member's queue reject all changes until ``accept()``, by holding SQLite's write lock.
 final class RefusingDatabase: Sendable {
     private let database: DatabaseQueue
 

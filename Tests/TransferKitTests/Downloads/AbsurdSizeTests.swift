@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Transports that report impossible file sizes.
 @Suite struct AbsurdSizeTests {
     private struct LyingTransport: Transport {
         let id = TransportID(rawValue: "memory")
@@ -30,8 +29,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A transport that reports each file as complete, with `size` bytes. A real transport does this for an existing file with
-    /// ``OverwritePolicy/skip``.
+    /// Reports each file as complete, with `size` bytes, without any content.
     private struct ClaimingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let size: Int64

@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue, a server with files to download, and a local target folder.
 struct DownloadFixture {
     let queue: QueueFixture
     let target: FilePath

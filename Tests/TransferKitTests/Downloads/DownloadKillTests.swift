@@ -14,8 +14,6 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Kills the process during a download: before or after a database statement, when the transport reports progress or saves a checkpoint, or
-/// between the final rename of a file and the commit that stores the completion of the file.
 @Suite(.oneProcessAtATime) struct DownloadKillTests {
     private static let samples = 25
 
@@ -45,7 +43,6 @@ import TransportTesting
         }
     }
 
-    /// Checks that the bytes covered by each checkpoint are on disk, and that the download resumes after these bytes and completes.
     private static func check(_ root: FilePath, _ policy: OverwritePolicy, _ comment: Comment) async throws {
         let stage = try DownloadStage(root, policy)
         let queue = try await stage.open()
@@ -129,7 +126,6 @@ private struct DownloadStage {
         await queue.shutdown()
     }
 
-    /// The part files of a downloaded file, which are in the same folder as the file.
     func partFiles(of path: FilePath) throws -> [FilePath] {
         let folder = path.removingLastComponent()
         return try FileManager.default.contentsOfDirectory(atPath: folder.string)
@@ -137,8 +133,6 @@ private struct DownloadStage {
     }
 }
 
-/// A memory transport that calls `reachKillPoint` before and after each attempt, and when the attempt reports progress or a size, or saves
-/// a checkpoint.
 private struct WatchedTransport: Transport {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

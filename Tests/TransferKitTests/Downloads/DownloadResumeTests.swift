@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Downloads that resume from a checkpoint, and the removal of their part files.
 @Suite struct DownloadResumeTests {
     private let fixture: DownloadFixture
 
@@ -14,7 +13,6 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// A memory transport that loses the responses to the first `losses` attempts.
     private struct LosingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -69,7 +67,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The download completes, but its completion is not stored, as if the process had been killed between the final rename and the commit.
+    /// The attempt fails after the final rename, as if the process had been killed before the commit.
     @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func recognizesCompletedFileWhoseCompletionWasNotStored(
         _ policy: OverwritePolicy, _ size: Int
     )
@@ -185,7 +183,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// After a cancellation without `discarding`, a retry resumes from the checkpoint.
     @Test func resumesOnRetryAfterCancellation() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 5_000)
@@ -226,7 +223,7 @@ import TransportTesting
         try await gate.reached()
         try await queue.hold(session.id)
         await queue.shutdown()
-        // Stores the pending removal of the part file without performing the removal, as if the process had been killed in between.
+        // Stores the pending removal of the part file, as if the process had been killed before the removal.
         let store = try await QueueStore.open(.folder(fixture.queue.folder.path.appending("store")), clock: .system)
         try await store.commit([.discardPartial(1)])
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9, isLocalOnly: true).due.count == 1)

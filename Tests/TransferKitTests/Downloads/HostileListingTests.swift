@@ -7,7 +7,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Listings of faulty or malicious servers: unsafe or repeated names, impossible sizes, and endless listings.
 @Suite struct HostileListingTests {
     private let fixture: DownloadFixture
 
@@ -15,8 +14,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// A transport that lists the entries that `batches` returns for a folder and a batch number. The listing ends when `batches` returns
-    /// nil. Every file has the same content.
+    /// Lists the entries that `batches` returns for a folder and a batch number, until `batches` returns nil.
     private struct Lister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -42,9 +40,7 @@ import TransportTesting
         RemoteEntry(name: Array(name.utf8), kind: .file(size: size))
     }
 
-    /// Downloads the folder `x`.
-    ///
-    /// - Parameter retries: The number of times to retry the session.
+    /// Downloads the folder `x`, and retries the session `retries` times.
     private func download(
         maximumNames: Int64 = 10_000_000, retries: Int = 0, _ batches: @escaping @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
     ) async throws -> (items: [ItemStatus], error: TransferError?, statistics: SessionStatistics) {
@@ -70,7 +66,6 @@ import TransportTesting
         return (items, status.error, status.statistics)
     }
 
-    /// The queue never downloads the files with rejected names, not even when the session is retried.
     @Test(arguments: [0, 2]) func rejectsEscapingNamesAndDownloadsOtherFiles(retries: Int) async throws {
         let names = ["../out", "..", ".", "/etc/passwd", "a/b", "", "nul\0byte", "good", "two\nlines", "...", "-r"]
         let (items, error, statistics) = try await download(retries: retries) { folder, number in
@@ -102,7 +97,6 @@ import TransportTesting
         #expect(try fixture.names() == ["x", "x/good", "x/good/1", "x/good/2"])
     }
 
-    /// The names from an interrupted listing do not count towards the limit of the session.
     @Test func brokenListingDoesNotCountTowardsLimit() async throws {
         let remainingBreaks = Locked(1)
         let (_, error, statistics) = try await download(maximumNames: 20_000) { _, number in
@@ -178,7 +172,7 @@ import TransportTesting
         #expect(try fixture.names() == ["x", "x/a", "x/b", "x/f", "x/f/in"])
     }
 
-    /// The listing fails after the queue has stored some of the entries. The queue removes these entries, and lists the folder again.
+    /// The queue must remove the entries that it has stored before the listing fails.
     @Test func restartsLongListingAfterLostConnection() async throws {
         let remainingBreaks = Locked(1)
         let (items, error, statistics) = try await download { _, number in
@@ -204,7 +198,7 @@ import TransportTesting
         let (items, error, statistics) = try await download { _, number in
             number == 0 ? [Self.file("file"), RemoteEntry(name: Array(String(repeating: "d", count: 200).utf8), kind: .folder)] : nil
         }
-        // PATH_MAX (limits.h) limits the depth.
+        // About 20 names of 200 bytes fit into a path of PATH_MAX bytes (4,096, limits.h).
         #expect(statistics.filesFailed == 1 && statistics.filesDone >= 19 && statistics.filesDone <= 21)
         let failure = items.first { $0.state == .failed }?.error
         #expect(failure?.message.contains(" makes the path too long: \"ddd") == true && error != nil)
@@ -225,7 +219,6 @@ import TransportTesting
         #expect(error == nil && statistics.bytesTotal == 910 && statistics.filesDone == 130)
     }
 
-    /// An attacker has replaced a local folder with a symbolic link. The queue writes nothing through the link.
     @Test func doesNotFollowPlantedLinks() async throws {
         let outside = fixture.queue.folder.path.appending("outside")
         for folder in [outside, fixture.target.appending("x")] {

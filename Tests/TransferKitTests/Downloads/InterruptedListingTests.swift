@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Listings that are interrupted, and resume in the next run.
 @Suite struct InterruptedListingTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -29,7 +28,6 @@ import TransportTesting
         while try await queue.status(of: id).phase == .ending { await Task.yield() }
     }
 
-    /// The queue keeps the completed listings of subfolders, whether the same process or another process resumes the session.
     @Test(arguments: [false, true]) func resumesInterruptedListing(inAnotherProcess: Bool) async throws {
         provide(3, in: "trip")
         for name in ["a", "b"] { provide(2, in: "trip/\(name)") }
@@ -96,8 +94,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Returns a lister whose listings contain files with the given names, and more symbolic links than the queue holds in memory. The
-    /// first listing opens the latch after these entries, and waits until the queue cancels the listing. Later listings complete.
+    /// Lists files with the given names, and more symbolic links than the queue holds in memory. The first listing then opens the latch, and waits
+    /// until the queue cancels the listing.
     private func slowLister(_ names: [String], _ latch: Latch) -> ScriptedLister {
         let listingCount = Locked(0)
         return ScriptedLister(memory: memory) { _, number in
@@ -117,7 +115,6 @@ import TransportTesting
         }
     }
 
-    /// The statistics exclude the stored rows of an interrupted listing.
     @Test func countsUnknownSizesOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a", "b"], latch)
@@ -139,7 +136,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The statistics count a rejected name only once, even if the listing with this name is interrupted and repeated.
     @Test func countsRejectedNamesOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a/b"], latch)

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The choice of the endpoint that lists a folder.
 @Suite struct ListingEndpointTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -16,7 +15,6 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// A transport that downloads files, but can't list folders.
     private struct FilesOnly: Transport {
         let id: TransportID
         let smallFilesInFlight = 64
@@ -29,7 +27,6 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// A transport that can list folders only at some endpoints.
     private struct PartialLister: FolderListing {
         let memory: MemoryTransport
         let requests = Locked<[String]>([])
@@ -77,7 +74,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The transport can list folders, but not at the first endpoint.
     @Test func skipsEndpointThatCannotListFolders() async throws {
         provide(2, in: "trip")
         let lister = PartialLister(memory: memory)
@@ -95,7 +91,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue does not download the listed files from another endpoint, where the same name may refer to a different file.
+    /// At another endpoint, the same name may refer to a different file.
     @Test func downloadsFromListingEndpoint() async throws {
         provide(20, in: "trip")
         let gates = (0..<20).map { memory.gate("trip/\($0)") }
@@ -105,7 +101,7 @@ import TransportTesting
             Account("a", endpoints: [Endpoint(transport: "files", address: "memory://first/"), memory.endpoint(host: "second")]))
         let session = try await queue.enqueue(request("trip"))
         try await queue.start()
-        // The endpoint that listed the folder also determines the number of files in flight.
+        // The limit of the endpoint that listed the folder applies (6, the default), not the limit of `FilesOnly` (64).
         try await memory.attemptsStarted(6)
         gates.forEach { $0.open() }
         #expect(try await session.value.statistics.filesDone == 20)
@@ -113,7 +109,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The session reports that the first endpoint is unreachable, not that the other endpoint can't list folders.
     @Test func doesNotFallBackToEndpointWithoutListing() async throws {
         provide(3, in: "trip")
         memory.refuse(host: "down")
@@ -138,7 +133,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// One endpoint is available, but can't list folders. The other endpoint can list folders, but is busy. So the session must wait.
     @Test func waitsForOnlyListingEndpoint() async throws {
         provide(3, in: "second")
         let busy = Locked(true)
@@ -155,7 +149,7 @@ import TransportTesting
         try await queue.start()
         while try await second.status.error == nil { await Task.yield() }
         await fixture.queue.clock.waitForSleep(of: .seconds(60))
-        // If the session wrongly did not wait, the queue would activate it again during this time.
+        // During this time, a queue that did not wait would activate the session again.
         for _ in 0..<50 { _ = await queue.status() }
         #expect(try await second.status.why == .retry(at: Date(timeIntervalSince1970: 1_000_060)))
         busy.withLock { $0 = false }
@@ -168,8 +162,6 @@ import TransportTesting
         #expect(activations == 2)
     }
 
-    /// The first endpoint fails while it lists a folder. The queue deletes the stored entries of this folder, and lists the folder again at
-    /// the second endpoint.
     @Test func fallsBackDuringListing() async throws {
         let second = MemoryTransport(id: "second")
         memory.refuse(host: "a")

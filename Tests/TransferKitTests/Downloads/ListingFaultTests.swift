@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Listings that lose their connection, wait for a busy server, hang or fail.
 @Suite struct ListingFaultTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -42,7 +41,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The session frees its slot while it waits. Afterwards, it does not list the completed folders again.
     @Test func resumesListingAfterWait() async throws {
         provide(3, in: "trip")
         for name in ["a", "b", "c"] { provide(2, in: "trip/\(name)") }
@@ -132,14 +130,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Options with which a listing counts as stalled after 6 s without progress.
     private func stallOptions(maximumAttempts: Int = 8) -> SessionOptions {
         SessionOptions(
             retry: RetryPolicy(base: .zero, maximumAttempts: maximumAttempts), stallTimeout: .seconds(6), responseTimeout: .seconds(6))
     }
 
-    /// Advances the clock until an attempt has failed, and returns the error. The session must be running until then, because the queue
-    /// samples the progress only of running sessions.
+    /// Advances the clock until an attempt fails, and returns the error. The session must be running, because the queue samples the progress only of
+    /// running sessions.
     private func nextFailure(_ events: QueueEvents) async -> TransferError? {
         let failure = Locked<TransferError?>(nil)
         let reading = Task {
@@ -155,7 +152,6 @@ import TransportTesting
         return failure.withLock { $0 }
     }
 
-    /// The first endpoint accepts the request, but never responds.
     @Test func listsAtNextEndpointAfterSilence() async throws {
         let second = MemoryTransport(id: "second")
         for number in 0..<2 { second.provide(DownloadFixture.content(10, seed: number), as: "trip/\(number)") }
@@ -182,7 +178,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An endpoint that never responds counts as down, so attempts at this endpoint do not use up `maximumAttempts`.
     @Test func silentEndpointUsesNoAttempts() async throws {
         provide(2, in: "trip")
         let gate = memory.gate("trip")
@@ -217,7 +212,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The size in a listing is only a hint. A file that is larger than listed does not count as stalled.
+    /// The size in a listing is only a hint.
     @Test func toleratesFileLargerThanListed() async throws {
         provide(2, in: "trip")
         let first = memory.gate("trip/0")
@@ -245,7 +240,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Some files change on the server between the listing and the download, and another file is added.
     @Test func acceptsFilesThatChangeAfterListing() async throws {
         provide(4, in: "trip")
         let gate = memory.gate("trip/0")

@@ -14,8 +14,6 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Kills the process while it lists and downloads a folder: before or after a database statement, or before or after the transport lists
-/// entries.
 @Suite(.oneProcessAtATime) struct RemoteFolderKillTests {
     private static let samples = 25
 
@@ -44,7 +42,6 @@ import TransportTesting
         }
     }
 
-    /// Checks that the next process completes the download, and that it repeats the listing of at most one folder with stored files.
     private static func check(_ root: FilePath, _ comment: Comment) async throws {
         let stage = try FolderStage(root)
         let queue = try await stage.open()
@@ -116,7 +113,7 @@ private struct FolderStage {
 
     @discardableResult
     func enqueue(on queue: TransferQueue) async throws -> TransferSession {
-        // The queue recognizes that the second item is a folder only when the queue downloads the item.
+        // The queue learns only during the download that the second item is a folder.
         let items: [TransferItem] = [.remoteFolder(try RemotePath("trip")), .remote(try RemotePath("other"))]
         return try await queue.enqueue(.download(items: items, from: "a", to: target))
     }
@@ -131,7 +128,6 @@ private struct FolderStage {
     }
 }
 
-/// A memory transport that calls `reachKillPoint` before and after each listing, and before and after each batch of entries.
 private struct WatchedLister: FolderListing {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

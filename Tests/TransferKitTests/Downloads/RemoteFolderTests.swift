@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Downloads of remote folders, from the request to the files on the local disk.
 @Suite struct RemoteFolderTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -65,7 +64,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The content of the endpoint's folder arrives directly in the session's folder, or in the folder with the given name.
     @Test(arguments: [nil, "copy"] as [FilePath?]) func downloadsEndpointFolder(name: FilePath?) async throws {
         let contents = provide(["top", "trip/a", "trip/day 1/b"])
         let queue = try await fixture.queue.openWithAccounts()
@@ -102,8 +100,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue rejects items that the app adds to a session with the endpoint's folder, both before and after the queue has listed the
-    /// folder.
     @Test func rejectsItemsAddedBesideEndpointFolder() async throws {
         _ = provide(["top", "trip/a"])
         let queue = try await fixture.queue.openWithAccounts()
@@ -189,7 +185,6 @@ import TransportTesting
         #expect(items.map(\.state) == [.failed, .completed] && items[0].isFolder)
         #expect(items[0].error?.code == .noSuchRemoteFile && items[0].source == fixture.target.appending("gone"))
         #expect(try await session.status.statistics.filesFailed == 1)
-        // By the time of the retry, the folder exists.
         let contents = provide(["gone/2"])
         try await queue.retry(session.id)
         #expect(try await session.value.statistics.files == 2)
@@ -231,7 +226,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The target already contains folders with the names of both items. Only the item that turns out to be a file fails.
     @Test func downloadsFolderRequestedAsFileIntoExistingFolder() async throws {
         let contents = provide(["trip/1", "single"])
         for name in ["trip", "single"] {

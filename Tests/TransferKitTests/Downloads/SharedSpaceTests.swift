@@ -8,7 +8,7 @@ import TransportTesting
 #if canImport(Glibc)
     import Glibc
 
-    /// Downloads to a disk with space for only one of two files. Requires root, because the tests mount a file system.
+    /// Requires root, because the tests mount a file system.
     @Suite(.enabled(if: geteuid() == 0)) struct SharedSpaceTests {
         private static let size = 2 << 20
 
@@ -32,7 +32,6 @@ import TransportTesting
             gate.open()
             #expect(try await first.value.state == .completed)
             #expect(fixture.content("1") == DownloadFixture.content(Self.size))
-            // The user frees the space that the second session needs.
             try FileManager.default.removeItem(atPath: fixture.target.appending("1").string)
             // The queue also sleeps for 30 seconds for other reasons, so the test can't wait for the sleep before the next check of the
             // free space.
@@ -44,7 +43,6 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// The queue removes the part file of the cancelled download only after the download's run has ended.
         @Test func secondSessionStartsAfterFirstIsCancelled() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
@@ -67,7 +65,7 @@ import TransportTesting
             gate.open()
             while try await first.status.state != .cancelled { await Task.yield() }
             while try fixture.partFiles() != [] { await Task.yield() }
-            // The queue is not idle, because it checks the space for the second session again within 5 s.
+            // The queue checks the space for the second session again within 5 s.
             let end = Task { await queue.waitUntilIdle() }
             fixture.queue.clock.advance(by: .seconds(6))
             await end.value
@@ -76,7 +74,6 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// A resumed download can use the space that its part file has reserved, even if the rest of the disk has too little free space.
         @Test func resumedDownloadUsesItsReservedSpace() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
@@ -95,7 +92,6 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// Both files belong to one session. The disk has space for only one of these files, and this file completes.
         @Test func oneFileCompletesIfSpaceSufficesForOne() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
@@ -106,7 +102,7 @@ import TransportTesting
             let session = try await queue.enqueue(
                 try fixture.request("1", "2", size: Self.size, options: SessionOptions(filesInFlight: 2)))
             try await queue.start()
-            // Both files are prepared at the same time, so either file may reserve the space first.
+            // Either file may reserve the space first.
             let (first, gate) = try await withThrowingTaskGroup(of: (String, MemoryGate).self) { group in
                 for (name, gate) in gates {
                     group.addTask {

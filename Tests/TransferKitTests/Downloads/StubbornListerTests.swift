@@ -6,13 +6,12 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Transports that continue a listing after the queue has rejected it.
 @Suite struct StubbornListerTests {
-    /// A transport that lists one batch of entries for each value of `triggers`, and ignores the errors that `receive` throws.
+    /// Lists one batch of entries for each trigger, and ignores the errors that `receive` throws.
     private struct StubbornLister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let triggers: AsyncStream<Void>
-        /// Receives, for each batch, whether the queue accepted it.
+        /// Whether the queue accepted each batch.
         let results: AsyncStream<Bool>.Continuation
         let wasCancelled: Latch
 
@@ -55,7 +54,7 @@ import TransportTesting
             let isAccepted = await outcomes.next()
             #expect(isAccepted == true, "batch \(number)")
         }
-        // From now on, the queue rejects the batches, and they don't count as activity.
+        // From now on, the queue rejects each batch. A rejected batch does not count as activity.
         for number in 0..<60 {
             await fixture.queue.clock.waitForSleep(of: .milliseconds(100))
             trigger.yield()

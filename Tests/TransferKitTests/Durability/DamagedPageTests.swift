@@ -11,9 +11,9 @@ import TransferKit
     import Darwin
 #endif
 
-/// Databases with one damaged page. Whatever bytes the page contains, the queue never crashes: it opens the database or reports the damage.
+/// The queue must open the database or report the damage, but must never crash.
 ///
-/// Damages each page in turn if `TRANSFERKIT_DURABILITY` is `all`, otherwise a sample of the pages that varies between runs.
+/// Damages each page in turn if `TRANSFERKIT_DURABILITY` is `all`, otherwise a random sample of the pages.
 @Suite(.oneProcessAtATime) struct DamagedPageTests {
     private static let sessionCount = 40
     private static let pageSize = 4_096
@@ -40,7 +40,7 @@ import TransferKit
         }
     }
 
-    @Test func damagedWriteAheadLogDoesNotAffectDatabase() async throws {
+    @Test func damagedWriteAheadLogLeavesConsistentDatabase() async throws {
         let folder = try TemporaryFolder()
         await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String] in
             try await ScenarioRun.die(at: 400, of: .arranging, in: FilePath(root))
@@ -57,7 +57,7 @@ import TransferKit
                 try FileManager.default.copyItem(atPath: folder.path.appending(name).string, toPath: copy.path.appending(name).string)
             }
             try content.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite-wal").string))
-            // SQLite ignores the log from the damaged frame on. The result is an earlier, consistent state.
+            // SQLite ignores the log from the damaged frame on, so the database has an earlier, consistent state.
             let stage = try await Stage(copy.path, usesTestClock: false)
             try StoreInspection(copy.path.appending("store")).expectNoContradictions("seed \(seed)")
             #expect(try await stage.queue.storeHealth().problems.isEmpty)
@@ -81,8 +81,6 @@ import TransferKit
         #expect(try Data(contentsOf: file) == content)
     }
 
-    /// Opens a queue with a damaged database, reads the sessions and items, runs the queue for 60 s of the test clock, and opens the database
-    /// again.
     private static func openReadAndRun(_ root: FilePath) async throws {
         let stage: Stage
         do {

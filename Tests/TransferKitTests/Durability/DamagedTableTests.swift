@@ -5,11 +5,10 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Damaged pages that contain rows of many sessions.
 @Suite struct DamagedTableTests {
     private static let pageSize = 4_096
 
-    /// The names of the sessions. The damaged page contains the rows for the files of the last sessions.
+    /// The damaged page contains the rows for the files of the last sessions.
     private static let names = (0..<40).map { "w\($0)" }
 
     @Test(.timeLimit(.minutes(10))) func sessionsWithUnreadableFilesWait() async throws {
@@ -34,8 +33,8 @@ import TransferKit
         try await damaged.wait { sessions in sessions.allSatisfy { $0.state == .completed || $0.error?.code.rawValue == "storageDamaged" } }
         let sessions = try await damaged.queue.sessions()
         #expect(sessions.first?.state == .completed && sessions.last?.state == .waiting)
-        // One session can have rows in the damaged page and in the page before it. If a row of this session grows, SQLite moves rows between
-        // the two pages, so the change fails, and the queue quarantines the session. Later sessions can still complete.
+        // One session can have rows both in the damaged page and in the page before it. If SQLite must move this session's rows between the pages,
+        // the change fails, and the queue quarantines the session.
         let missing = Self.names.filter { name in !sessions.contains { $0.name == name } }
         #expect(missing.count <= 1)
         #expect(try await damaged.queue.quarantined().count == missing.count)
@@ -69,7 +68,6 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    /// If the tags or sizes of a session are damaged, the queue still lists the session, but without these values.
     @Test(arguments: ["session_tag_session", "file_unsized", "item_unsized"])
     func toleratesDamagedTagsAndSizes(_ index: String) async throws {
         let folder = try await preparedDatabase(sessions: 200)
@@ -80,18 +78,17 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    /// The queue quarantines at most 64 sessions within ten minutes. In this test, more sessions are unreadable.
+    /// The queue quarantines at most 64 sessions within ten minutes.
     @Test(.timeLimit(.minutes(10))) func omitsUnreadableSessionsAndQuarantinesSome() async throws {
         let folder = try await preparedDatabase(sessions: 400)
         // The last page stays intact, because the queue needs the last session to find the next free key.
         try overwriteLeaves(of: "session", in: folder.path) { $0.dropFirst().dropLast() }
-        // Uses the test clock. By the machine's clock, more than a minute could pass on a slow machine, and then the queue would report
-        // the damage again.
+        // With the machine's clock, a slow test could take more than a minute, and then the queue would report the damage again.
         let damaged = try await Stage(folder.path)
         let events = damaged.queue.events
         let listed = try await damaged.queue.sessions().map(\.name)
         #expect(listed.count < 300 && listed.first == "s0" && listed.last == "s399")
-        // The two changes of the rate limit are events. The loop below reads all events up to the second change.
+        // Each change of the rate limit sends an event. The loop below reads the events up to the second change.
         try await damaged.queue.setRateLimit(1_000_000)
         #expect(await damaged.queue.sessionIDs().count == 400 - 64)
         #expect(try await damaged.queue.sessions().count == listed.count)

@@ -5,8 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Operations on a running queue while the disk is full, and after the disk has space again. A full disk affects a whole process, so each
-/// test runs in its own process.
+/// A full disk affects a whole process, so each test runs in its own process.
 @Suite(.oneProcessAtATime) struct FullDiskOperationTests {
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
     private let folder: TemporaryFolder
@@ -15,7 +14,7 @@ import TransferKit
         folder = try TemporaryFolder()
     }
 
-    /// An operation on a queue with three slots and five sessions. Most operations apply to the first session.
+    /// Most operations apply to the first of five sessions. Three of the sessions run.
     enum Operation: String, CaseIterable, Sendable {
         case run, pause, resume, yield, hold, cancel, remove, retry, block, unblock, drain, interrupt, readFolder
 
@@ -85,7 +84,7 @@ import TransferKit
         }
     }
 
-    /// Performs an operation. Returns whether the queue accepted it: false if there was no space, or if the session had already ended.
+    /// Returns whether the queue accepted the operation: false if there was no space, or if the session had already ended.
     private static func isAccepted(_ body: () async throws -> Void) async throws -> Bool {
         do {
             try await body()

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Queues whose disk fills up. A full disk affects a whole process, so each test runs in its own process.
+/// A full disk affects a whole process, so each test runs in its own process.
 @Suite(.oneProcessAtATime) struct FullDiskTests {
     private let folder: TemporaryFolder
 
@@ -13,7 +13,6 @@ import TransferKit
         folder = try TemporaryFolder()
     }
 
-    /// Runs commands that change accounts, limits, the order, sessions and their items, including data items.
     @Test(arguments: DiskKind.allCases) func commandIsDurableOrHasNoEffect(_ kind: DiskKind) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
@@ -35,7 +34,6 @@ import TransferKit
                     } catch let error as QueueError {
                         refusals += 1
                         #expect(error.code == .storageUnavailable, "\(step.name): \(error)")
-                        // Reads still succeed.
                         #expect(try await QueueSnapshot.of(stage.queue) == before, "\(step.name)")
                         #expect(try stage.spooled() == spooled, "\(step.name) left bytes in the spool")
                     }
@@ -52,7 +50,7 @@ import TransferKit
         }
     }
 
-    /// Creates the local files that the steps need. Later, the file size limit of ``DiskKind/limited`` would prevent this.
+    /// Creates the local files that the steps need, because the file size limit of ``DiskKind/limited`` would prevent this later.
     private static func makeSources(of steps: [Scenario.Step], _ root: FilePath) async throws {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path)
@@ -138,7 +136,7 @@ import TransferKit
             await stage.queue.shutdown()
             let reopened = try await Stage(FilePath(root))
             try disk.setFreeSpace(150_000)
-            // A removal first only marks the session, which needs hardly any space. Deleting the rows later needs more space.
+            // The removal itself only marks the session, which needs hardly any space.
             try await reopened.queue.remove(session.id)
             await reopened.clock.waitForSleep(of: .seconds(30))
             #expect(await reopened.queue.sessionIDs().isEmpty)

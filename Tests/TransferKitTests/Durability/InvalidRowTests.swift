@@ -5,12 +5,10 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Rows with values that no version of the queue writes. The queue repairs these rows, or quarantines the sessions that they belong to. All
-/// other sessions continue.
+/// Rows with values that no version of the queue writes.
 @Suite struct InvalidRowTests {
     private static let names = ["w1", "w2", "w3", "w4", "w5"]
 
-    /// The queue quarantines the session "w2", either when it opens the database or when it reads or runs the session.
     @Test(arguments: [
         "UPDATE schedule SET state = 'asleep' WHERE session = 2",
         "UPDATE schedule SET id = x'0102030405060708090a0b0c0d0e0f' WHERE session = 2",
@@ -49,7 +47,6 @@ import TransferKit
         }
     }
 
-    /// The queue repairs the values, so all sessions still exist and complete.
     @Test(arguments: [
         "UPDATE schedule SET rank = 5",
         "UPDATE schedule SET rank = 9223372036854775807",
@@ -114,7 +111,7 @@ import TransferKit
         await reopened.queue.shutdown()
     }
 
-    /// The session that "w2" depends on is lost, so that session's outcome is unknown. The queue holds "w2" until the app releases it.
+    /// The outcome of the lost session is unknown, so the queue holds the dependent "w2".
     @Test(arguments: [
         "UPDATE schedule SET after_id = x'00112233445566778899aabbccddeeff' WHERE session = 2",
         "UPDATE schedule SET after_id = x'00' WHERE session = 2",
@@ -136,14 +133,13 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// If the queue can't read a checkpoint, it ignores the checkpoint, and the file restarts from byte 0. The queue clamps numbers that are
-    /// out of range.
+    /// The queue clamps numbers that are out of range, and ignores checkpoints with other invalid values.
     @Test(arguments: [
         "identity = '{'", "identity = 5", "data = 5", "endpoint = x'ff'", "confirmed = 'many'", "generation = 'first'",
         "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",
     ])
-    func ignoresUnreadableCheckpoint(_ assignment: String) async throws {
-        // On a damaged page, values may have any type. So these statements replace the table with one whose columns have no types.
+    func completesSessionWithInvalidCheckpoint(_ assignment: String) async throws {
+        // Replaces the table with one without column types, because values on a damaged page may have any type.
         let loosened = """
             ALTER TABLE checkpoint RENAME TO typed;
             CREATE TABLE checkpoint(
@@ -190,7 +186,7 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
-    /// Creates a database with five sessions of one file each, and executes SQL statements in this database, as another program would.
+    /// Creates a database with five sessions of one file each, and executes `sql` in this database.
     ///
     /// - Parameter partlyUploaded: The name of a session that has a partial upload on the server, or nil.
     private func preparedDatabase(_ sql: String, _ partlyUploaded: String? = nil) async throws -> TemporaryFolder {

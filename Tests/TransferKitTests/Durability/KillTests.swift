@@ -5,11 +5,8 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Kills the process at a kill point of a scenario: before a database statement or commit, or after a commit.
-///
-/// The environment variable `TRANSFERKIT_DURABILITY` selects the kill points: `all` selects all, the name of a scenario selects all kill
-/// points of that scenario, and a number selects the kill point with this number in each scenario. Without the variable, the tests use a
-/// sample that varies between runs.
+/// `TRANSFERKIT_DURABILITY` selects the kill points: `all` selects all of them, the name of a scenario selects all kill points of that scenario, and
+/// a number selects one kill point in each scenario. By default, the tests use a random sample.
 @Suite(.oneProcessAtATime) struct KillTests {
     private static let samples = 12
 
@@ -68,8 +65,7 @@ import TransferKit
         try await finish(stage, inspection, comment)
     }
 
-    /// Checks the state after a kill in a step with several transactions. Only some of the transactions may be complete, but each session
-    /// must be in a state between `before` and `after`.
+    /// Only some of the step's transactions may be complete, so each session must be in a state between `before` and `after`.
     private static func expect(_ snapshot: QueueSnapshot, isBetween before: QueueSnapshot, _ after: QueueSnapshot, _ comment: Comment) {
         #expect(snapshot.sessions.map(\.name) == before.sessions.map(\.name), comment)
         for (index, session) in snapshot.sessions.enumerated() {
@@ -77,8 +73,7 @@ import TransferKit
         }
     }
 
-    /// Unblocks the accounts, and releases and resumes the sessions, as a user would. Checks that each session then ends or waits for another
-    /// session, and that the server has no unfinished uploads except empty ones whose checkpoints the queue had not stored.
+    /// Unblocks the accounts, and releases and resumes the sessions, as a user would. Then each session must end or wait for another session.
     private static func finish(_ stage: Stage, _ inspection: StoreInspection, _ comment: Comment) async throws {
         let queue = stage.queue
         for account in await queue.accounts() { try await queue.unblockAccount(account.account.name) }
@@ -101,8 +96,7 @@ import TransferKit
         }
         #expect(try inspection.count("discard") == 0, comment)
         #expect(try stage.spooled() == inspection.spooled(), "the spool differs from the database at the end; \(comment)")
-        // An upload that was created just before the kill may remain, because the queue had not stored the upload's checkpoint. Such an upload
-        // is empty.
+        // If the kill came between the creation of an upload and the storage of its checkpoint, the upload remains. Such an upload is empty.
         let known = Set(try inspection.checkpoints().map { $0.upload + ".part" })
         for upload in try stage.server.uploads(".part").subtracting(known) {
             #expect(stage.server.size(of: String(upload.dropLast(5))) == 0, "\(upload) remains; \(comment)")
@@ -110,7 +104,6 @@ import TransferKit
         await queue.shutdown()
     }
 
-    /// Checks that all items of a completed session are on the server, each of them only once and with the content for its name.
     private static func expectArrived(_ session: SessionStatus, _ stage: Stage, _ comment: Comment) async throws {
         let items = try await stage.queue.items(of: session.id)
         #expect(items.count == session.statistics.files, "\(session.name); \(comment)")

@@ -6,15 +6,14 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions with more rows of one kind than the queue changes in one transaction. The queue deletes or moves such rows in the background.
+/// Sessions with more rows of one kind than one transaction changes.
 @Suite struct LargeSessionTests {
-    /// The maximum number of rows that one transaction deletes or moves. With the product's limit of 10,000 rows, the suite takes
-    /// minutes, so the tests use that limit only if `TRANSFERKIT_DURABILITY` is `all`.
+    /// The maximum number of rows that one transaction deletes or moves. With the product's limit of 10,000 rows, the suite takes minutes.
     private static let limit =
         ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all" ? QueueStore.maximumRowsPerSweep : 1_000
     private static let count = limit + 1
 
-    /// A kind of row. The large session of a test has very many rows of this kind.
+    /// The kind of row that the large session has very many of.
     enum Content: String, CaseIterable, Sendable {
         case files, failedFiles, blobs, sentBlobs, streams, forms, downloads, unreadFolders, folders, nestedFolders
         case waitingFiles, waitingFolders, waitingBlobs, waitingStreams, waitingForms, waitingDownloads, waitingRemoteFolders
@@ -22,7 +21,6 @@ import TransportTesting
 
         fileprivate var isDownload: Bool { [.downloads, .waitingDownloads, .waitingRemoteFolders].contains(self) }
 
-        /// Whether the session has very many files that may have checkpoints.
         fileprivate var hasFiles: Bool { rows.contains("INSERT INTO file(") }
         /// Whether the session has very many items that no run has expanded into files yet.
         fileprivate var isWaiting: Bool { rows.contains("INSERT INTO item(") }
@@ -95,9 +93,7 @@ import TransportTesting
         try queue.close()
     }
 
-    /// Creates a database with a small session and a large session, which has very many rows of one kind. Then changes the large session.
-    ///
-    /// - Parameter write: The change. The key of the large session is 1.
+    /// Creates a small session and a large session (key 1) with very many rows of one kind, and then commits `write`.
     private func prepare(_ content: Content, _ write: StoreWrite) async throws {
         var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system, rowsPerSweep: Self.limit)
         try await store.commit([
@@ -122,7 +118,6 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).count(table) ?? -1
     }
 
-    /// An earlier process removed the session, but ended before it had deleted all rows.
     @Test(arguments: Content.allCases) func deletesRemainingRowsOfRemovedSessionAfterOpening(_ content: Content) async throws {
         try await prepare(content, .deleteSession(1))
         let queue = try await open()
@@ -147,7 +142,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Very many rows of any kind do not make the queue report the database as damaged or unreadable.
     @Test(arguments: Content.allCases) func showsAndRemovesLargeSession(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         let queue = try await open(retention: .count(0))
@@ -163,7 +157,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Follows a large folder through expansion, upload and the expiry of the completed session, until the session's last row is deleted.
     @Test func expandsAndUploadsLargeFolderAndExpiresSession() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         try tree.folder("deep/er")
@@ -179,7 +172,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session was completed in an earlier process, and its retention has ended.
     @Test(arguments: Content.allCases) func expiresLargeSession(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         try change("UPDATE schedule SET state = 'completed', completed_at = 1 WHERE session = 1")
@@ -194,7 +186,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A draft is not in the order of the queue, but the queue removes it like other sessions.
     @Test(arguments: [Content.files, .blobs, .downloads, .waitingFolders]) func removesLargeDraft(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         try change("UPDATE schedule SET state = 'draft' WHERE session = 1")
@@ -209,7 +200,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Expands sessions whose items have no rows in the table of files yet. The items have no content, so all files fail.
+    /// The items have no content, so all files fail.
     @Test(arguments: Content.allCases.filter(\.isWaiting)) func expandsLargeSession(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         let queue = try await open()
@@ -223,11 +214,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The removal of a session moves the checkpoints of the session's files to the outbox, the stored list of pending removals. The queue
-    /// then removes the unfinished uploads from the server.
-    ///
-    /// The queue treats pending removals of all kinds alike, so only the tests with files and downloads start the queue and wait for the
-    /// removals.
+    /// Pending removals of all kinds are alike, so only the tests with files and downloads wait until the queue has performed the removals.
     @Test(arguments: Content.allCases.filter(\.hasFiles)) func removesUnfinishedContentOfManyFiles(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         try change(

@@ -12,7 +12,6 @@ import TransferKit
     import Darwin
 #endif
 
-/// The ownership and the paths of storage folders.
 @Suite(.oneProcessAtATime) struct OwnershipTests {
     private let folder: TemporaryFolder
 
@@ -22,8 +21,7 @@ import TransferKit
 
     @Test func onlyOneProcessOpensFolder() async throws {
         let path = folder.path.appending("store")
-        // The child process that opens the folder writes its process ID, and keeps the folder open until the other two child processes have
-        // found the folder in use.
+        // The owner keeps the folder open until the other two child processes have failed to open it.
         await withTaskGroup { group in
             for number in 0..<3 {
                 group.addTask { [root = folder.path] in
@@ -102,7 +100,7 @@ import TransferKit
         #expect(try contents(of: path) == before)
     }
 
-    /// Returns the contents of all files by name, except the lock file, which names its last owner.
+    /// Returns the contents of all files except the lock file, which names its last owner.
     private func contents(of path: FilePath) throws -> [String: Data] {
         var contents: [String: Data] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: path.string) where name != "owner.lock" {

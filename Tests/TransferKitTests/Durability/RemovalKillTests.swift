@@ -15,8 +15,6 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Kills the process while it removes or quarantines a session with very many files. Afterwards, the session is either intact, or
-/// completely removed or quarantined.
 @Suite(.oneProcessAtATime) struct RemovalKillTests {
     private static let count = 3 * QueueStore.maximumRowsPerSweep
 
@@ -53,8 +51,7 @@ import TransportTesting
         }
     }
 
-    /// Kills the process after the first transaction that removes a session with very many dependents. At this point, the session is removed,
-    /// but only some dependents are released. The next process releases the other dependents.
+    /// The kill comes after the first of several transactions, when only some of the dependents are released.
     @Test(arguments: ["remove", "withdraw"]) func nextProcessCompletesRemovalOfSessionWithManyDependents(_ operation: String) async throws {
         let fixture = try QueueFixture()
         let (first, dependents) = try await fixture.storeSessions(dependents: 25_000)

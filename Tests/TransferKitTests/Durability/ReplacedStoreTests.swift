@@ -4,7 +4,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Storage folders that are deleted or replaced while a queue has them open.
 @Suite struct ReplacedStoreTests {
     private let fixture: QueueFixture
 
@@ -90,7 +89,6 @@ import TransferKit
         }
     }
 
-    /// The changes that ``QueueStore`` makes outside of the queue's commits.
     @Test(arguments: ChangeOutsideCommits.allCases) private func rejectsChangesOutsideCommits(_ change: ChangeOutsideCommits) async throws {
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a"))])

@@ -25,9 +25,7 @@ final class SmallDisk {
 
     /// If the process can't mount file systems, uses ``DiskKind/limited`` and records a warning.
     ///
-    /// - Parameters:
-    ///   - folder: The name of the folder in `root`.
-    ///   - megabytes: The size of the file system.
+    /// - Parameter megabytes: The size of the file system in units of 1,048,576 bytes.
     init(_ kind: DiskKind, in root: FilePath, folder: String = "store", megabytes: Int = 24) throws {
         path = root.appending(folder).string
         guard kind == .mounted else {

@@ -7,7 +7,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Limits on the growth of a storage folder.
 @Suite struct StoreGrowthTests {
     private let folder: TemporaryFolder
 
@@ -141,8 +140,6 @@ import TransferKit
         await store.close()
     }
 
-    /// The queue removes spool files that no session needs, even while the quarantine is not empty. The files of quarantined sessions
-    /// remain.
     @Test func removesOrphansFromSpool() async throws {
         var store = try await open()
         let spool = storage.appending("spool")

@@ -24,7 +24,7 @@ import TransferKit
         try? Data(contentsOf: URL(fileURLWithPath: root.appending("store").appending(name).string))
     }
 
-    /// Damages one page at a time, and checks that the queue changes no file if it can't open the database.
+    /// Damages one page at a time, and checks that a queue that can't open the database changes no file.
     ///
     /// - Returns: The number of damaged pages that kept the queue from opening the database.
     private func expectUntouched(_ root: FilePath) async throws -> Int {

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The persisted change log and its readers.
 @Suite struct ChangeLogTests {
     private let fixture: QueueFixture
 
@@ -22,7 +21,6 @@ import TransportTesting
         try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
     }
 
-    /// Reads all events in a range of revisions.
     private func loggedEvents(_ store: QueueStore, _ range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
         var events: [QueueEvent] = []
         while (events.last?.revision ?? range.lowerBound - 1) < range.upperBound {

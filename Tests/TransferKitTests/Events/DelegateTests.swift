@@ -26,7 +26,6 @@ import TransportTesting
         #expect(await delegate.overlaps == 0)
     }
 
-    /// Covers every kind of event, even kinds that no queue sends today.
     @Test func receivesEveryKindOfEvent() async throws {
         let fixture = try QueueFixture()
         // The folder is deleted with the fixture, so the fixture must live until the end of the test.
@@ -67,7 +66,6 @@ import TransportTesting
 
     @Test @MainActor func callsMainActorDelegateOnMainActor() async throws {
         let fixture = try QueueFixture()
-        // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }
         let queue = try await fixture.open()
         let delegate = MainDelegate()
@@ -105,7 +103,6 @@ import TransportTesting
 
     @Test func slowDelegateReceivesGap() async throws {
         let fixture = try QueueFixture()
-        // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }
         let queue = try await fixture.open()
         let (entered, enter) = AsyncStream.makeStream(of: Void.self)
@@ -126,7 +123,7 @@ import TransportTesting
     }
 
     @Test(arguments: [(CredentialsDecision.retry, true), (.later, false)])
-    func retryDecisionUnblocksAccount(decision: CredentialsDecision, unblocks: Bool) async throws {
+    func onlyRetryDecisionUnblocksAccount(decision: CredentialsDecision, unblocks: Bool) async throws {
         let memory = MemoryTransport(acceptedSecret: "good")
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
@@ -149,7 +146,6 @@ import TransportTesting
 
     @Test func delegateIsWeaklyReferencedAndReplaceable() async throws {
         let fixture = try QueueFixture()
-        // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }
         let queue = try await fixture.open()
         var first: RecordingDelegate? = RecordingDelegate()
@@ -172,8 +168,6 @@ import TransportTesting
         #expect(await fourth.kinds == [.queueStopped])
     }
 
-    /// A delegate that shuts the queue down as soon as the queue starts. The test releases its reference to the queue before the
-    /// delegate receives the last event.
     private actor ShuttingDownDelegate: TransferQueueDelegate {
         private(set) var hasStopped = false
         private let started: AsyncStream<Void>.Continuation

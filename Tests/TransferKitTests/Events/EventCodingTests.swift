@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Events as JSON and as database rows.
 @Suite struct EventCodingTests {
     static let id = SessionID()
     static let error = TransferError(

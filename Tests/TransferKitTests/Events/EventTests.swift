@@ -55,7 +55,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session's first endpoint is not reported as a change. The event for a change names the previous endpoint.
     @Test func firstEndpointIsNotReportedAsChange() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open()
@@ -63,7 +62,6 @@ import TransportTesting
         try await queue.save(Account("a", endpoints: endpoints))
         let events = queue.events
         try await queue.start()
-        // This session uses only the first endpoint.
         _ = try await queue.enqueue(try fixture.upload("1")).value
         fixture.memory.refuse(host: "x")
         let moved = try await queue.enqueue(try fixture.upload("2"))
@@ -94,7 +92,6 @@ import TransportTesting
         var events = hub.subscribe().makeAsyncIterator()
         for _ in 1...20 { hub.send(.queueStarted) }
         for _ in 1...7 { _ = await events.next() }
-        // No event was sent after the gap, but the subscriber still receives the gap.
         guard case .gap(from: 8, to: 20) = await events.next()?.kind else { throw Unexpected() }
     }
 

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Optional events about the progress of items and of the whole queue, and the contexts of sessions in events.
 @Suite struct ItemProgressTests {
     private struct Ticket: Codable, Equatable {
         var id: Int
@@ -18,7 +17,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// Advances the clock by the interval between progress events, as soon as `count` tasks are sleeping for it.
+    /// Advances the clock by 100 ms, the interval between progress events, as soon as `count` tasks are sleeping for 100 ms.
     private func tick(_ count: Int = 1) async {
         await fixture.clock.waitForSleep(of: .milliseconds(100), count: count)
         fixture.clock.advance(by: .milliseconds(100))
@@ -73,7 +72,7 @@ import TransportTesting
         #expect(names.contains("itemCompleted") && names.isDisjoint(with: ["itemStarted", "itemProgress", "totalProgress"]))
     }
 
-    /// An item that resumes after a pause reports its start again: once per run, even if the run has several attempts.
+    /// Each run reports the start once, even if the run has several attempts.
     @Test func resumedItemReportsStartAgain() async throws {
         let queue = try await fixture.openWithAccounts()
         let events = queue.events
@@ -145,7 +144,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The files of a form are sent one after the other, so the progress of the form determines the progress of each file.
+    /// The files of a form are sent one after the other.
     @Test func formProgressDeterminesFileProgress() async throws {
         let queue = try await fixture.openWithAccounts()
         let events = queue.events

@@ -4,9 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Changes to the order, as subscribers see them.
 @Suite struct OrderEventTests {
-    /// An operation that may change the order.
     private struct Operation: Sendable {
         let name: String
         let perform: @Sendable (TransferQueue, Context, inout SplitMix64) async throws -> Void
@@ -26,7 +24,6 @@ import TransportTesting
         }
     }
 
-    /// The operations from which the test chooses at random.
     private static let operations = [
         Operation(name: "enqueue one") { queue, context, _ in try await queue.enqueue(context.requests(1)) },
         Operation(name: "enqueue many") { queue, context, random in
@@ -122,8 +119,8 @@ import TransportTesting
         }
     }
 
-    /// Reads the order with its revision. Reads again if the order has changed during the read, because sessions may complete and be removed
-    /// at any time.
+    /// Reads the order with its revision. Repeats the read if the order has changed in between, because sessions may complete and be removed at any
+    /// time.
     private func order(of queue: TransferQueue) async -> (revision: UInt64, ids: [SessionID]) {
         while true {
             let before = await queue.status().orderRevision

@@ -5,7 +5,6 @@ struct OrderReplica: Sendable {
     private(set) var ids: [SessionID] = []
     /// The order after each change, by revision.
     private(set) var orders: [UInt64: [SessionID]] = [:]
-    /// All received events except progress.
     private(set) var kinds: [QueueEvent.Kind] = []
     /// The inconsistencies that would crash a list view.
     private(set) var problems: [String] = []

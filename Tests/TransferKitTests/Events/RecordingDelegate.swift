@@ -7,7 +7,6 @@ actor RecordingDelegate: TransferQueueDelegate {
     private let decision: CredentialsDecision
     private var isInside = false
     private(set) var overlaps = 0
-    /// The number of calls that request credentials.
     private(set) var credentialsRequests = 0
 
     init(decision: CredentialsDecision = .later) {

@@ -3,7 +3,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The events that the handle of a session delivers.
 @Suite struct SessionEventTests {
     private let fixture: QueueFixture
 
@@ -43,7 +42,6 @@ import TransportTesting
         while let event = await iterator.next() { received.append(event) }
         #expect(names(received).first == "snapshot waiting" && names(received).last == "ended completed")
         #expect(names(received).filter { $0 == "itemCompleted" }.count == 2)
-        // The stream contains no events of other sessions.
         for case .event(let event) in received { #expect(event.session == sessions[0].id) }
         // A removed session has no status, so the stream contains only the end event.
         #expect(names(await collect(last)) == ["ended removed"])

@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Subscribers that do not read their events.
 @Suite struct SlowSubscriberTests {
     @Test func millionChangesFillLimitedBufferAndCauseGap() async throws {
         let hub = EventHub()

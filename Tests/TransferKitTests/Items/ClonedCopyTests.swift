@@ -18,7 +18,6 @@
             ["/usr/sbin", "/usr/bin"].contains { FileManager.default.isExecutableFile(atPath: "\($0)/\(name)") }
         }
 
-    /// Copies on a file system whose files can share blocks.
     @Suite(.enabled(if: canMount, "Requires root, loop devices, and Btrfs with its program mkfs.btrfs (Tests/install tests)"))
     struct ClonedCopyTests {
         @Test func copySharesBlocksOfFile() async throws {
@@ -39,7 +38,6 @@
             let session = try await queue.enqueue(.upload(items: [item], to: "a"))
             let copy = try #require(try await queue.items(of: session.id).first).source
             #expect(try Self.sharesBlocks(copy))
-            // A change to the file does not change the copy.
             try Data(count: size).write(to: URL(fileURLWithPath: source.string))
             try await queue.start()
             #expect(try await session.value.state == .completed)

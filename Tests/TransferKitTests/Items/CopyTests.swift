@@ -13,7 +13,6 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Items whose files the queue copies into the storage folder.
 @Suite struct CopyTests {
     private let fixture: QueueFixture
 
@@ -54,7 +53,7 @@ import TransportTesting
         #expect(spooled() == [])
     }
 
-    /// Only the queue's user can read the copy. The transport gets the permissions that the file had when it was copied.
+    /// Only the queue's user can read the copy, so the queue stores the file's own permissions for the transport.
     @Test(arguments: [0o644, 0o600, 0o444, 0o4751]) func transportGetsPermissionsOfCopiedFile(mode: Int) async throws {
         let attempts = Locked<[FileAttempt]>([])
         let transport = AttemptRecordingTransport(memory: fixture.memory, attempts: attempts)
@@ -82,7 +81,6 @@ import TransportTesting
         }
     }
 
-    /// A retry sends the content that the file had at the time of `enqueue`.
     @Test func failedItemKeepsCopyUntilSessionIsRemoved() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.faults.append(.fail(TransferError(.permanent, .rejected, "No.")))
@@ -139,7 +137,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue checks the free space before it copies, so the disk does not fill up.
     @Test func rejectsCopyWithoutSpace() async throws {
         let disk = try SmallDisk(.mounted, in: fixture.folder.path.appending("store"), folder: "spool", megabytes: 1)
         defer { withExtendedLifetime(disk) {} }
@@ -170,7 +167,7 @@ import TransportTesting
     }
 
     #if os(Linux)
-        /// Copying the file would take minutes: the file is on another file system, so the copy can't share the file's blocks.
+        /// The file is on another file system, so the copy can't share the file's blocks, and would take minutes.
         @Test func cancellationEndsCopy() async throws {
             let queue = try await fixture.openWithAccounts()
             let huge = FilePath("/dev/shm/transferkit-test-\(UUID().uuidString)")
@@ -210,7 +207,6 @@ import TransportTesting
         }
     #endif
 
-    /// The second and third requests are duplicates, so they need no copies, even after the file has vanished.
     @Test func duplicateLeavesNoCopy() async throws {
         let queue = try await fixture.openWithAccounts()
         var request = try SessionRequest.upload(items: [try item("1")], to: "a")
@@ -224,8 +220,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A process that is killed after it copied the file, but before it stored the session, leaves the copy. The next process removes the
-    /// copy when it opens the queue.
+    /// The process is killed after it copied the file, but before it stored the session.
     @Test(.oneProcessAtATime) func openingRemovesCopyOfKilledProcess() async throws {
         try await fixture.openWithAccounts().shutdown()
         let source = try fixture.folder.file("1", size: 10_000).string

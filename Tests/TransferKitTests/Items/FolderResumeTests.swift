@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Expansions that are interrupted, and that a later run resumes.
 @Suite struct FolderResumeTests {
     private let fixture: ItemFixture
     private var tree: FolderTree { fixture.tree }
@@ -14,8 +13,6 @@ import TransferKit
         fixture = try ItemFixture()
     }
 
-    /// Interrupts the expansion before each of its steps. The next run completes the expansion, with the same rows as without an
-    /// interruption.
     @Test func resumesAfterEachStep() async throws {
         var generator = SplitMix64(seed: 1)
         try tree.fill(files: 40, using: &generator)
@@ -58,9 +55,7 @@ import TransferKit
         }
     }
 
-    /// Between the runs, files and folders are deleted and added. The session keeps the items for the files that the first run found, and
-    /// gets one item for each additional file. The folder that was being read no longer exists, so it becomes a failed item. When the folder
-    /// exists again, a retry resumes the expansion.
+    /// The session keeps the items of the files that the first run found. The folder that was being read no longer exists, and becomes a failed item.
     @Test func resumesInChangedFolder() async throws {
         for number in 0..<2_500 { try tree.file("\(number % 7)/\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])
@@ -106,8 +101,7 @@ import TransferKit
         await store.close()
     }
 
-    /// The disk with the folder is not mounted when the expansion resumes, so the folder's path leads to an empty folder or to no
-    /// folder. After the disk has been mounted, a retry adds the remaining files, each once.
+    /// The disk with the folder is not mounted when the expansion resumes, so the folder's path leads to an empty folder or to no folder.
     @Test(arguments: [false, true]) func resumesOnceDiskIsMounted(_ hasMountPoint: Bool) async throws {
         for number in 0..<2_500 { try tree.file("\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])
@@ -149,7 +143,7 @@ import TransferKit
         await store.close()
     }
 
-    /// The queue does not mistake a folder whose files were removed between the runs for a disk that is not mounted.
+    /// The queue must not mistake the emptied folder for a disk that is not mounted.
     @Test func resumesInEmptiedFolder() async throws {
         for number in 0..<1_500 { try tree.file("\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Uploads of folders and data items, from the request to the server's files.
 @Suite struct FolderTransferTests {
     private let fixture: QueueFixture
     private let tree: FolderTree
@@ -39,7 +38,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue sends the first files while a subfolder does not respond. The next run after an interruption sends only the remaining files.
     @Test(arguments: [false, true]) func sendsFilesWhileFolderIsRead(_ isInterrupted: Bool) async throws {
         for number in 0..<1_100 { try tree.file("a/\(number)", "x") }
         try tree.file("b/last", "y")
@@ -84,8 +82,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An earlier version of TransferKit stored rows of a folder before it had read the whole folder. The queue deletes these rows and reads
-    /// the folder again.
+    /// An earlier version of TransferKit stored rows of a folder before it had read the whole folder.
     @Test func deletesRowsOfEarlierVersion() async throws {
         for number in 0..<20 { try tree.file("\(number)", "x") }
         var queue = try await fixture.openWithAccounts()
@@ -116,7 +113,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// With the option `failSession`, the session fails at the first link that can't be sent, before the queue has read the whole folder.
     @Test func failsBeforeWholeFolderIsRead() async throws {
         for number in 0..<1_100 { try tree.file("b/\(number)", "x") }
         for number in 0..<10_000 { try tree.file("d/\(number)", "") }

@@ -43,7 +43,6 @@ struct FolderTree {
         guard unsafe path(relative).withPlatformString({ unsafe mkfifo($0, 0o600) }) == 0 else { throw Errno(rawValue: errno) }
     }
 
-    /// Fills the tree with random folders and files.
     func fill(files: Int, using generator: inout some RandomNumberGenerator) throws {
         var folders = [""]
         for number in 0..<files {

@@ -26,7 +26,6 @@ import TransportTesting
                 + (data.map { [.data(Data($0.utf8), name: "c")] } ?? []))
     }
 
-    /// The queue stores the data until the form has arrived, and sends the form after a restart of the process.
     @Test func keepsFormAcrossRestart() async throws {
         var queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(.upload(items: [form()], to: "a"))
@@ -45,8 +44,7 @@ import TransportTesting
         #expect(try received.parts.map(\.content).suffix(3) == [fixture.content("a"), fixture.content("b"), Data("data".utf8)])
     }
 
-    /// The progress counts the bytes of all files. A pause during the second file ends the request, and the next attempt begins with the
-    /// first file.
+    /// A pause during the second file ends the request, and the next attempt begins with the first file.
     @Test func progressCountsBytesOfAllFiles() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("a", atByte: 3_000)
@@ -83,7 +81,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue keeps data only until the form has arrived, so the form can't be sent again.
+    /// The queue keeps data only until the form has arrived.
     @Test func reportsLostSourceOfFormWhoseDataIsGone() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(.upload(items: [form()], to: "a"))
@@ -95,8 +93,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The response is lost after the whole form was sent. As with a form of one file, the queue can't know that the form arrived, so it
-    /// sends the form again, with the same transfer ID.
+    /// After a lost response, the queue can't know that the form arrived.
     @Test func sendsFormAgainAfterLostResponse() async throws {
         fixture.memory.faults.append(.cut(afterBytes: 4_004))
         let queue = try await fixture.openWithAccounts()
@@ -109,7 +106,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The transport does not conform to `FormUploading`.
+    /// ``AttemptRecordingTransport`` does not conform to `FormUploading`.
     @Test func rejectsFormIfTransportSupportsNoForms() async throws {
         let queue = try await fixture.open(transports: [AttemptRecordingTransport(memory: fixture.memory, attempts: Locked([]))])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
@@ -119,8 +116,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session with a form can't move to an account without an endpoint for forms, and a draft with a form can't be enqueued for such an
-    /// account.
     @Test func rejectsUpdateAndEnqueueIfTransportSupportsNoForms() async throws {
         let memory = try await fixture.openWithAccounts()
         let held = try await memory.enqueue(.upload(items: [form()], to: "a"), held: true).id

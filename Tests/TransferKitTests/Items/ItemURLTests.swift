@@ -6,8 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The upload URLs and creation URLs of items and the contexts of sessions, which the queue passes to the transport. Both kinds of URLs are
-/// secret, so they must not appear in descriptions, error messages or the quarantine.
+/// Upload URLs and creation URLs are secret, so they must not appear in descriptions, error messages or the quarantine.
 @Suite struct ItemURLTests {
     private static let url = "https://upload.example.com/files/capability-4711"
     private let fixture: QueueFixture
@@ -119,7 +118,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func hidesURLInDescriptions() async throws {
+    @Test func hidesURLsInDescriptionsAndQuarantine() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
         var item = TransferItem(try fixture.folder.file("1", size: 10))

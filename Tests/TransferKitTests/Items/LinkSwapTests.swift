@@ -5,8 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Files and folders that are replaced with links during or after the expansion. Such a link gives no access to files that the policy for
-/// symbolic links excludes.
+/// A link that replaces a file or folder gives no access to files that the policy for symbolic links excludes.
 @Suite struct LinkSwapTests {
     private let fixture: QueueFixture
     private let tree: FolderTree
@@ -20,7 +19,7 @@ import TransportTesting
         (SymbolicLinkPolicy.skip, ["tree/a", "tree/z"]), (.followFiles, ["tree/a", "tree/b", "tree/z"]),
         (.follow, ["tree/a", "tree/b", "tree/deep/below/c", "tree/z"]),
     ])
-    func doesNotFollowFilesAndFoldersThatBecomeLinks(_ policy: SymbolicLinkPolicy, _ sent: [String]) async throws {
+    func followsFilesAndFoldersThatBecomeLinksOnlyIfPolicyAllows(_ policy: SymbolicLinkPolicy, _ sent: [String]) async throws {
         for name in ["a", "b", "deep/below/c", "z"] { try tree.file(name, "content") }
         let other = try FolderTree(fixture.folder.path.appending("other"))
         try other.file("secret", "secret!")
@@ -45,7 +44,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A file that the app named becomes a link before the queue sends the file. Other files were links from the beginning.
+    /// The paths "first" and "linked/c" contained links from the beginning.
     @Test(arguments: [(SymbolicLinkPolicy.skip, false), (.followFiles, true), (.follow, true)])
     func followsNamedFileThatBecomesLinkOnlyIfPolicyAllows(_ policy: SymbolicLinkPolicy, isFollowed: Bool) async throws {
         for name in ["a", "b", "target", "folder/c"] { try tree.file(name, "content") }
@@ -77,10 +76,9 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A link replaces a parent folder of a named file, or of a named folder, after `enqueue` or after the folder was read. The queue follows
-    /// links that were in the path from the beginning.
+    /// The links replace parent folders after `enqueue`, or after the queue has read the folder. The link "base" was in the paths from the beginning.
     @Test(arguments: [SymbolicLinkPolicy.skip, .followFiles, .follow])
-    func doesNotFollowParentFolderThatBecomesLink(_ policy: SymbolicLinkPolicy) async throws {
+    func followsParentFolderThatBecomesLinkOnlyIfPolicyAllows(_ policy: SymbolicLinkPolicy) async throws {
         for name in ["real/parent/file", "real/parent/folder/inside", "early/folder/a", "early/folder/z"] {
             try tree.file(name, "content")
         }
@@ -116,7 +114,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// If a folder becomes a link after its parent was read, the queue does not read the folder through the link.
     @Test func doesNotFollowFolderThatBecomesLink() async throws {
         try tree.file("a/inside", "1")
         try tree.file("b/inside", "1")

@@ -51,7 +51,6 @@ struct SparseFileTests {
         await queue.shutdown()
     }
 
-    /// The queue rejects impossible sessions immediately, and adds nothing.
     @Test func rejectsHugeFiles() async throws {
         let fixture = try QueueFixture()
         let folder = try Self.folderOfHugeFiles()

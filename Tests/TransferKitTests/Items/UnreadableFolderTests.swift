@@ -66,8 +66,8 @@ import TransportTesting
         await store.close()
     }
 
-    /// The names do not fit into the given memory, so the expansion reads the folder several times. If the folder can't be read again, the
-    /// expansion fails, and the next run resumes the expansion. By then, the session has items for some of the folder's files.
+    /// The names do not fit into the given memory, so the expansion reads the folder several times, and fails when the folder can't be read again. By
+    /// then, the session has items for some of the files.
     @Test func resumesFolderThatCannotBeReadAgain() async throws {
         try fill("middle", 20_000)
         let store = try await fixture.open([TransferItem(tree.root)])

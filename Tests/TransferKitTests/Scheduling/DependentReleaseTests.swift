@@ -2,7 +2,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Sessions with more dependents than one transaction changes.
 @Suite struct DependentReleaseTests {
     @Test func releasesManyDependentsInBatches() throws {
         var scheduler = try Scheduler.fixture()

@@ -69,7 +69,7 @@ import TransferKit
         let more = SessionTarget.more([ids[3]], of: .all, mark: first.part.mark)
         #expect(first.part.last == ids[2])
         #expect(try scheduler.perform(.perform(.runNext, more)).result.part.mark == first.part.mark)
-        // The session of the latest `runNext` call starts first. The sessions of the group follow in the order of the queue.
+        // The third call continues the group of the first call, so the session of the second call starts before the whole group.
         _ = try scheduler.perform(.start)
         var started: [SessionID] = []
         while let id = scheduler.runningIDs.first, let key = scheduler.sessionIndex.key(of: id) {

@@ -2,9 +2,8 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The scheduler's work in a queue with many accounts. Most of these accounts can't start a session, for example because their endpoints are
-/// down. The scheduler keeps the waiting sessions of an account in lines. It sets a line aside while none of the line's sessions can start,
-/// and recalls the line when this may have changed.
+/// The scheduler keeps the waiting sessions of an account in lines. The scheduler sets a line aside while none of the line's sessions can start, and
+/// recalls the line when this may have changed.
 @Suite struct ManyAccountsTests {
     private static let outage = TransferError(.unreachable, .connectionRefused, "No server responds.")
     private static let count = 1_000
@@ -35,7 +34,6 @@ import TransferKit
         .report(RunEvent(key: key, run: scheduler.view(key)?.run ?? 0, content: content))
     }
 
-    /// A report about an endpoint recalls only the line of the account with this endpoint. All other lines stay set aside.
     @Test(arguments: [
         RunEvent.Content.endpointFailed(endpoint(1), outage), .endpointWorks(endpoint(1)), .probe(endpoint(1)), .endpoint(endpoint(1)),
         .hostBusy(endpoint(1), .seconds(100)),
@@ -45,8 +43,7 @@ import TransferKit
         #expect(scheduler.sessionIndex.linesAside >= Self.count - 1)
     }
 
-    /// Each account has a running session and a waiting session, whose line is set aside because the account's limit is one session. The end
-    /// of a session recalls only the line of the session's account.
+    /// Each account has a running session and a waiting session, whose line is set aside because the account's limit is one session.
     @Test func endOfSessionExaminesOnlyLinesOfItsAccount() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], maxConcurrentSessions: 2 * Self.count))
         for number in 1...Self.count {
@@ -69,7 +66,6 @@ import TransferKit
         #expect(scheduler.runningIDs.count == Self.count + 1)
     }
 
-    /// A line that is set aside has a due time. The recall of the line deletes this due time.
     @Test func recalledLineLeavesNoDueTime() throws {
         var scheduler = try scheduler()
         #expect(scheduler.nextDue(after: .start) == .seconds(10))
@@ -124,7 +120,6 @@ import TransferKit
         _ = try scheduler.report(.ended(.finished(failure: nil, ignoresNewFiles: false)), of: key)
     }
 
-    /// The search for a wait reason visits only lines that can start, although 9,999 blocked sessions come before the session.
     @Test(arguments: Obstacle.allCases) func reasonVisitsOnlyLinesThatCanStart(obstacle: Obstacle) throws {
         var scheduler = try crowdedScheduler(obstacle)
         _ = try scheduler.perform(.enqueue([.draft("1")]))
@@ -150,7 +145,6 @@ import TransferKit
         #expect(scheduler.why(second, at: .seconds(10)) == .order(after: last))
     }
 
-    /// The check whether the queue is idle visits no line of a blocked account.
     @Test func idleCheckVisitsNoBlockedLine() throws {
         var scheduler = try crowdedScheduler(.block)
         try end(1, &scheduler)
@@ -165,7 +159,6 @@ import TransferKit
         #expect(Array(scheduler.sessionIndex.startableLines).count == 1 && scheduler.sessionIndex.linesAside == Self.crowd - 2)
     }
 
-    /// The check whether the queue is idle also visits no line of a blocked account whose sessions wait for their start time.
     @Test func idleCheckVisitsNoBlockedLineOfLaterSessions() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"]))
         let drafts = (1...Self.crowd).map { number in
@@ -189,7 +182,6 @@ import TransferKit
         #expect(scheduler.runningIDs == [drafts[6].id])
     }
 
-    /// A retry of one account's endpoints ends the delay that a host requested, for all accounts with endpoints on that host.
     @Test func retryEndsDelayOfSharedHost() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], maxConcurrentSessions: 3))
         for name in ["a", "b"] {

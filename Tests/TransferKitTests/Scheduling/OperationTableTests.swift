@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Every operation, in every state and every mode.
 @Suite struct OperationTableTests {
     @Test(arguments: OperationTable.cells) func performsOrRejectsOperation(cell: OperationTable.Cell) throws {
         var queue = try SchedulerFixture(limit: 3)

@@ -75,7 +75,6 @@ import TransferKit
         #expect(scheduler.nextDue(after: .seconds(35)) == .seconds(60))
     }
 
-    /// Each of these commands starts one session, which may probe the endpoint immediately.
     @Test(arguments: [
         Command.perform(.run(), .one(.index(2))), .unblockAccount(name: "a"), .saveAccount(.memory("a")), .retryEndpoints(account: "a"),
         .setNetwork(.expensive),
@@ -125,7 +124,6 @@ import TransferKit
         return queue
     }
 
-    /// Each of these commands concerns one account, and ends the wait of this account's session.
     @Test(arguments: [
         Command.retryEndpoints(account: "a"), .unblockAccount(name: "a"), .saveAccount(.memory("a", at: "moved")),
         .saveAccount(.memory("a", user: "new")), .replaceAccount(.memory("a"), with: .memory("a", at: "moved")),
@@ -155,7 +153,6 @@ import TransferKit
         #expect(queue.states == "A=running B=running")
     }
 
-    /// The delays of all accounts end when the network changes, unless the new condition permits no transfer.
     @Test func networkEndsRetryDelays() throws {
         var queue = try waitingQueue()
         try queue.perform(.setNetwork(.unconstrained))
@@ -192,7 +189,6 @@ import TransferKit
         #expect(queue.states == "A=waiting")
     }
 
-    /// After a change of the network, the queue still respects the delay that a server requested.
     @Test func networkKeepsDelayOfServer() throws {
         var queue = try SchedulerFixture()
         try queue.add("A")

@@ -20,8 +20,7 @@ import TransferKit
         #expect(decision(.transient, History(failures: 8)) == .giveUpFile)
     }
 
-    /// In an outage, the queue repeats a cheap attempt soon, for example an attempt that reaches no server. The queue repeats a costly
-    /// attempt later, for example if a proxy accepts a large body although the server behind the proxy is stopped.
+    /// An attempt is costly, for example, if a proxy accepts a large body although the server behind the proxy is stopped.
     @Test(arguments: [(false, Duration.seconds(5)), (true, .seconds(64))]) func retriesSoonInOutageUnlessAttemptsAreCostly(
         isCostly: Bool, delay: Duration
     ) {

@@ -76,7 +76,6 @@ import TransferKit
         #expect(scheduler.runningIDs == [drafts[1].id] && scheduler.remaining(at: .start) == 2)
     }
 
-    /// In a strict queue, all sessions after a held session need an action, too.
     @Test func strictQueueStopsAtHeldSession() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
         _ = try scheduler.perform(.saveAccount(.memory("a")))
@@ -88,7 +87,7 @@ import TransferKit
         #expect(scheduler.remaining(at: .start) == 2)
     }
 
-    /// A draft starts only after the app enqueues it, so a session of a strict queue that depends on a draft needs an action, too.
+    /// A draft starts only after the app enqueues it.
     @Test func strictQueueStopsAtDependencyOnDraft() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
         _ = try scheduler.perform(.saveAccount(.memory("a")))

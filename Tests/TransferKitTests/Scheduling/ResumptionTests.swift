@@ -2,7 +2,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Paused sessions that are resumed while other sessions run.
 @Suite struct ResumptionTests {
     @Test(arguments: [SessionOperation.hold, .yield, .cancel(), .remove()])
     func waitsUntilStoppingRunFreesSlot(operation: SessionOperation) throws {

@@ -2,7 +2,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The run time of sessions, which the scheduler stores together with other changes.
 @Suite struct RunTimeTests {
     /// The run times that a transaction adds to a session and to the queue, in milliseconds.
     private struct RunTime: Equatable {

@@ -46,8 +46,7 @@ import TransferKit
         #expect(changes > 10)
     }
 
-    /// The generated steps must reach all 17 wait reasons and 10 error codes that a ``ReferenceQueue`` can return. Otherwise, the tests
-    /// would not cover them.
+    /// The generated steps must reach all 17 wait reasons and all 10 error codes that a ``ReferenceQueue`` can return.
     @Test func generatedStepsReachEveryWaitReasonAndErrorCode() {
         var reasons: Set<String> = []
         var codes: Set<String> = []

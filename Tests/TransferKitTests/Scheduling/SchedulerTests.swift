@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 
 @Suite struct SchedulerTests {
-    /// However often a waiting session changes, the scheduler keeps each of the session's due times only once.
     @Test func doesNotDuplicateUnchangedDueTimes() throws {
         var scheduler = try Scheduler.fixture()
         var draft = SessionDraft.draft()
@@ -27,7 +26,7 @@ import TransferKit
         #expect(scheduler.runningIDs.count == 1 && scheduler.why(2, at: .seconds(1_000)) == .queueLimit)
     }
 
-    /// An app can set a limit of 0 in a configuration. The limit then counts as 1, as in the configuration's initializer.
+    /// An app can set a limit of 0 in a configuration.
     @Test(arguments: [0, -1, .min]) func limitBelowOneCountsAsOne(limit: Int) throws {
         var scheduler = try Scheduler.fixture(maxConcurrentSessions: limit)
         _ = try scheduler.perform(.enqueue([.draft(), .draft()]))

@@ -5,7 +5,7 @@ import TransferKit
 @Suite struct SpaceTests {
     private static let full = RunOutcome.noSpace(TransferError(.noSpace, .diskFull, "Full."))
 
-    /// The run that ends may have used the space that the other session needs. The queue removes the part file after this run has ended.
+    /// The run that ends may have used the space that the other session needs.
     @Test func endOfRunBringsCheckOfSpaceForward() throws {
         var queue = try SchedulerFixture(limit: 2)
         try queue.add("A B")
@@ -22,8 +22,8 @@ import TransferKit
         #expect(queue.isIdle)
     }
 
-    /// A failed file releases space, so both sessions check the space again. A run that ends for lack of space releases none. Otherwise, two
-    /// such sessions would wake each other for ever.
+    /// A failed file releases space, so both sessions check the space again. A run that ends for lack of space releases none, because two such
+    /// sessions would otherwise keep waking each other.
     @Test func failedFileBringsCheckOfSpaceForward() throws {
         var queue = try SchedulerFixture(limit: 2)
         try queue.add("A B")

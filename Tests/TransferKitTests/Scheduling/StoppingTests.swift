@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Sessions and queues that are stopped, drained and started again.
 @Suite struct StoppingTests {
     @Test func yieldedSessionResumesAfterDelay() throws {
         var queue = try SchedulerFixture()

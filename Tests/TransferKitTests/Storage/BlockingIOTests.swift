@@ -6,10 +6,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Blocking calls, which must delay neither the cooperative pool nor other blocking calls.
+/// Blocking calls must delay neither the cooperative pool nor other blocking calls.
 @Suite(.serialized) struct BlockingIOTests {
-    /// If these calls ran on the cooperative pool, and there were more of them than cores, no task could run until Dispatch added threads,
-    /// about a second later.
+    /// If these calls ran on the cooperative pool, they could block all its threads until Dispatch added more, about a second later.
     @Test(arguments: [4, 64]) func blockedCallsDoNotOccupyCooperativePool(_ count: Int) async {
         let gate = ThreadGate()
         let blocked = Task {
@@ -27,7 +26,6 @@ import TransportTesting
         #expect(await BlockingIO.run { 7 } == 7)
     }
 
-    /// All calls of one ``BlockingIO/Pool`` hang, as if the pool's files were on a network share that does not respond.
     @Test(arguments: BlockingIO.Pool.allCases) func hangingPoolDoesNotAffectOtherPools(_ pool: BlockingIO.Pool) async {
         let gate = ThreadGate()
         let blocked = Task {
@@ -41,8 +39,7 @@ import TransportTesting
         await blocked.value
     }
 
-    /// Hanging calls for local files don't delay a stream, because the stream's spool file is in the storage folder, and calls for this folder
-    /// use another ``BlockingIO/Pool``.
+    /// The stream's spool file is in the storage folder, and calls for this folder use another ``BlockingIO/Pool`` than calls for local files.
     @Test func shutsDownQueueWithStreamWhileFilesHang() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
@@ -63,7 +60,6 @@ import TransportTesting
 
     private static let sharedPools = BlockingIO.Pool.allCases.filter { $0.reserve > 0 }
 
-    /// All calls of one owner hang, as if the files of the owner's session were on a network share that does not respond.
     @Test(arguments: sharedPools) func hangingOwnerDoesNotAffectOtherOwners(_ pool: BlockingIO.Pool) async {
         let gate = ThreadGate()
         let blocked = Task {
@@ -154,7 +150,6 @@ import TransportTesting
         #expect(warning.hasSuffix("Its disk or network share may not be responding.\(others)"))
     }
 
-    /// Reads of the files of many sessions hang. Another session with other files completes, and new sessions can be added.
     @Test func hangingFilesDoNotAffectOtherSessions() async throws {
         let fixture = try QueueFixture()
         let gate = ThreadGate()

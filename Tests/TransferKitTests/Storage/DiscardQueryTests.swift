@@ -4,8 +4,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Queries for due removals of unfinished uploads and part files. These queries must be fast even if many other removals wait for an
-/// unavailable server.
+/// The queries must be fast even if many other removals wait for an unavailable server.
 @Suite struct DiscardQueryTests {
     /// The index contains only removals whose server requested a delay, so the index is small.
     @Test func findsBackOffEndpointsWithIndex() async throws {

@@ -4,7 +4,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Empty database files, in new storage folders and in folders whose database lost its content.
 @Suite struct EmptyStoreTests {
     private let folder: TemporaryFolder
 

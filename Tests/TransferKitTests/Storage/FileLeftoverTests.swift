@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The removal of uploads that a completed or failed file leaves on a server.
 @Suite struct FileLeftoverTests {
     @Test func removesLeftoversOfCompletedFileLater() async throws {
         let folder = try TemporaryFolder()
@@ -51,7 +50,7 @@ import TransferKit
         let due = try await store.dueDiscards(at: .distantFuture, limit: 9).due
         #expect(due.map(\.checkpoint.data) == (isRemoved ? [Data("upload 1".utf8)] : []))
         #expect(try await store.sessions([1]).first?.status.statistics.bytesDone == (isRemoved ? 4 : 8))
-        // The content of a retry has another name, so that the pending removal can't remove it.
+        // The content of a retry has another name, so the pending removal can't remove that content.
         try await store.commit([.resetSession(1, isWhole: false)])
         let generation = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT generation FROM file WHERE position = 1") }
         #expect(generation == (isRemoved ? 2 : 1))

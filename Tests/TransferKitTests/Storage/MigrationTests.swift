@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Databases of earlier versions.
 @Suite struct MigrationTests {
     private let folder: TemporaryFolder
 

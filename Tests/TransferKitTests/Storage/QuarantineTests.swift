@@ -8,7 +8,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Quarantined sessions, which the user can list, restore and drop.
 @Suite struct QuarantineTests {
     private let fixture: QueueFixture
 
@@ -98,8 +97,7 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).expectNoContradictions("restored")
     }
 
-    /// A URL or a setting can grant access, so the shown content of a quarantined session omits URLs and settings. The restored session has
-    /// them again.
+    /// A URL or a setting can grant access.
     @Test func hidesSecretOptions() async throws {
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         var draft = SessionDraft.draft()
@@ -138,8 +136,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A process ended before the last step of restoring a session. Afterwards, the user drops the session, or the queue deletes it
-    /// because the quarantine is full (`isTrimmed`).
+    /// A process ended before the last step of restoring a session. Afterwards, the user drops the session, or the queue deletes the session because
+    /// the quarantine is full (`isTrimmed`).
     @Test(arguments: [false, true]) func deletesPartiallyRestoredSession(isTrimmed: Bool) async throws {
         let (queue, _) = try await openWithQuarantinedSession()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")

@@ -26,7 +26,7 @@ import TransferKit
 
     private var database: FilePath { folder.path.appending("store").appending("queue.sqlite") }
 
-    @Test func commitsSurvivePowerLoss() async throws {
+    @Test func syncsDatabaseOnEachCommit() async throws {
         let store = try await open()
         let settings = try await store.pool.writeWithoutTransaction { db in
             (try String.fetchOne(db, sql: "PRAGMA journal_mode"), try Int.fetchOne(db, sql: "PRAGMA synchronous"))
@@ -219,7 +219,6 @@ import TransferKit
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
     }
 
-    /// A database with a file whose session is missing can be opened, so all sessions stay accessible.
     @Test func opensDespiteFileWithoutSession() async throws {
         try await open().close()
         var configuration = Configuration()
@@ -318,7 +317,6 @@ import TransferKit
         try await second.value.close()
     }
 
-    /// The timeout applies to each owner of the lock separately, not to several owners together.
     @Test(arguments: [true, false]) func timeoutAppliesToEachOwnerSeparately(releasesLock: Bool) async throws {
         let path = folder.path
         let owner = Locked(try await OwnerLock.acquire(in: path, timeout: .zero, clock: .system))

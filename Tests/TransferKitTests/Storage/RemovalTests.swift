@@ -6,7 +6,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Removal and quarantine of sessions with more rows than a single transaction may change.
 @Suite struct RemovalTests {
     private let folder: TemporaryFolder
     private let count = 2 * QueueStore.maximumRowsPerSweep + 5_000
@@ -84,8 +83,6 @@ import TransferKit
         }
     }
 
-    /// A removed session can have very many checkpoints. The queue moves them to the stored list of pending removals in several transactions,
-    /// even if the process ends in between.
     @Test(arguments: [false, true]) func movesCheckpointsOfRemovedSessionInBatches(isRunning: Bool) async throws {
         var store = try await preparedStore()
         try await addCheckpoints(to: store)
@@ -226,10 +223,8 @@ import TransferKit
 private final class ChangeCounter: TransactionObserver, Sendable {
     private let state = Locked((before: 0, maximum: 0))
 
-    /// The largest number of changed rows in one transaction.
     var maximum: Int { state.withLock { $0.maximum } }
 
-    /// Begins to observe the database of a ``QueueStore``.
     func observe(_ store: QueueStore) async throws {
         let before = try await store.pool.write { $0.totalChangesCount }
         state.withLock { $0.before = before }

@@ -40,7 +40,6 @@ import TransferKit
         await store.close()
     }
 
-    /// Each of two callers removes one of the session's two items. The second removal fails.
     @Test func keepsLastItem() async throws {
         let folder = try TemporaryFolder()
         let store = try await preparedStore(in: folder)

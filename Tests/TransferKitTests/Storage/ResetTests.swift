@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Resets of all files of a session, or of only the failed files. The sessions have more files than one transaction changes.
+/// The sessions have more files than one transaction changes.
 @Suite struct ResetTests {
     private static let count = 2 * QueueStore.maximumRowsPerSweep + 7
 
@@ -62,7 +62,6 @@ import TransportTesting
         #expect(totals.states[.waiting]?.filesFailed == 1 && totals.states[.waiting]?.filesDone == 0)
     }
 
-    /// A reset changes the rows in batches, and continues after a restart.
     @Test(arguments: [true, false]) func resetChangesRowsInBatches(_ isWhole: Bool) async throws {
         var store = try await preparedStore(isWhole ? "completed" : "failed")
         let state = isWhole ? "completed" : "failed"
@@ -100,7 +99,6 @@ import TransportTesting
         await store.close()
     }
 
-    /// A run begins only once the reset has made all files pending.
     @Test func resetCompletesBeforeRun() async throws {
         let fixture = try QueueFixture()
         let count = QueueStore.maximumRowsPerSweep + 2
@@ -130,8 +128,7 @@ import TransportTesting
 
     // MARK: Cancelled sessions
 
-    /// The unfinished uploads of a cancelled session move in batches to the outbox, the stored list of pending removals. After a
-    /// restart, the queue moves the remaining uploads.
+    /// The unfinished uploads of a cancelled session move in batches to the outbox, the stored list of pending removals.
     @Test func movesUploadsOfCancelledSessionInBatches() async throws {
         var store = try await preparedStore("pending")
         try await store.pool.write { try $0.execute(sql: "UPDATE schedule SET state = 'cancelled'") }
@@ -186,7 +183,7 @@ import TransportTesting
         await store.close()
     }
 
-    /// If the app retries the session while its uploads move to the outbox, the remaining uploads stay and can resume.
+    /// If the app retries the session during the move to the outbox, the remaining uploads stay and can resume.
     @Test func retryEndsMoveToOutbox() async throws {
         let store = try await preparedStore("failed")
         try await store.commit([.discardPartial(1), .resetSession(1, isWhole: false)])
@@ -199,7 +196,7 @@ import TransportTesting
     }
 }
 
-/// Groups of sessions. All sessions of a group share the row limit of a transaction.
+/// All sessions of a group share the row limit of a transaction.
 extension ResetTests {
     private static let limit = 1_000
     private static let filesPerSession = 700
@@ -256,7 +253,6 @@ extension ResetTests {
         #expect(figures.filesFailed == 0 && figures.filesDone == 0)
     }
 
-    /// A process resets a group of sessions, and is killed after the first batch of rows. The next process resets the other rows.
     @Test(arguments: [true, false]) func resetOfGroupChangesRowsInBatches(_ isWhole: Bool) async throws {
         var store = try await preparedGroup(isWhole ? "completed" : "failed", hasCheckpoints: !isWhole)
         let changes = RowChangeCounter()
@@ -279,8 +275,6 @@ extension ResetTests {
         await store.close()
     }
 
-    /// A process cancels a group of sessions, and is killed after it moved the first checkpoints to the outbox. The next process moves the
-    /// other checkpoints.
     @Test func cancellationOfGroupMovesCheckpointsInBatches() async throws {
         let store = try await preparedGroup("pending", .cancelled, hasCheckpoints: true)
         let changes = RowChangeCounter()
@@ -292,8 +286,7 @@ extension ResetTests {
         try await expectMoveToOutbox(changes, movedByOpening: 0)
     }
 
-    /// A process was killed before it moved the checkpoints of many cancelled sessions to the outbox. The next process moves
-    /// the checkpoints of the first session when it opens the queue. The deferred work moves the checkpoints of the other sessions.
+    /// Opening the queue moves the checkpoints of the first session. The deferred work moves the checkpoints of the other sessions.
     @Test func opensWithManyCancelledSessions() async throws {
         let store = try await preparedGroup("pending", .cancelled, hasCheckpoints: true)
         await store.abandon()
@@ -323,13 +316,12 @@ extension ResetTests {
         await store.close()
     }
 
-    /// The app cancels, retries, runs and removes sessions whose reset is stored, but not complete.
     @Test func changesSessionsDuringReset() async throws {
         let store = try await preparedGroup("failed", hasCheckpoints: true)
         try await store.commit(Self.keys.map { .resetSession($0, isWhole: false) })
         // Within the limit, the queue moves all checkpoints of session 3, and 300 checkpoints of session 4.
         try await store.commit([.discardPartial(3), .discardPartial(4)])
-        // The retry of session 4 keeps its other 400 checkpoints.
+        // The retry keeps the other 400 checkpoints of session 4.
         try await store.commit([.resetSession(4, isWhole: false), .deleteSession(5), .resetSession(2, isWhole: true)])
         while try await store.sweep() {}
         try await store.finishMarked()
@@ -341,8 +333,6 @@ extension ResetTests {
         await store.close()
     }
 
-    /// Sessions get another account, and the app then removes and retries some of them. The queue still removes the unfinished uploads at
-    /// the earlier account.
     @Test func removesUploadsAtEarlierAccount() async throws {
         let store = try await preparedGroup("pending", hasCheckpoints: true)
         try await store.commit([.saveAccount(2, .memory("b"))] + Self.keys.map { .changeAccount($0, 2) })
@@ -357,7 +347,6 @@ extension ResetTests {
 
     // MARK: Large sessions
 
-    /// A session goes into quarantine during its reset. After it is restored, the reset continues.
     @Test func restoredSessionContinuesReset() async throws {
         var store = try await preparedStore("completed")
         try await store.commit([.resetSession(1, isWhole: true), .quarantine(1, "for a test")])
@@ -372,8 +361,7 @@ extension ResetTests {
         await store.close()
     }
 
-    /// Another queue continues a withdrawn session. This queue deletes the session's checkpoints in batches, and leaves the session's
-    /// unfinished uploads on the server.
+    /// Another queue continues the withdrawn session, so the session's unfinished uploads stay on the server.
     @Test func withdrawalDeletesCheckpointsInBatches() async throws {
         let store = try await preparedStore("pending")
         let changes = RowChangeCounter()

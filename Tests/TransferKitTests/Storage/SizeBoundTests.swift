@@ -6,8 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sizes up to the largest integer, in the database, from the app and from transports. The sums of such sizes must neither crash the
-/// process nor count as damage to the database.
+/// The sums of very large sizes must neither crash the process nor count as damage to the database.
 @Suite struct SizeBoundTests {
     private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
 

@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The stored totals, compared with the rows after random changes.
 @Suite struct TotalsTests {
     @Test(arguments: UInt64(1)...6)
     func totalsMatchRows(_ seed: UInt64) async throws {

@@ -6,8 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Streams that continue after the queue is opened again. The queue stores the written bytes, and later sends them. A new producer can write
-/// the remaining bytes.
 @Suite struct StreamContinuationTests {
     private let fixture: QueueFixture
     private let name: RemotePath
@@ -147,8 +145,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A quarantined session keeps the bytes of its streams, because the user can restore the session. The bytes also survive an
-    /// interrupted attempt to restore the session.
+    /// The user can restore the session, so the bytes of its streams must stay, even if an attempt to restore the session is interrupted.
     @Test(arguments: [false, true]) func quarantineKeepsStreams(isInterrupted: Bool) async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("way/stream", atByte: 2_000)

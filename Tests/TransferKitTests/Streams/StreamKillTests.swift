@@ -13,8 +13,6 @@ import TransferKit
     import Darwin
 #endif
 
-/// Kills the process while an app writes a stream: before or after a database statement, before or after the transport saves a checkpoint
-/// or reports progress, or after a call to the stream's writer.
 @Suite(.oneProcessAtATime) struct StreamKillTests {
     private static let sampleCount = 25
 

@@ -176,7 +176,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// While the length is unknown, the known size grows with the sent bytes, in snapshots and in events.
     @Test func knownSizeIncludesSentBytes() async throws {
         let memory = MemoryTransport(chunkSize: 1_000, chunksPerCheckpoint: 3)
         let fixture = try QueueFixture(memory: memory)
@@ -278,8 +277,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Returns the number of bytes that a file occupies on disk. The function stat(2) returns the size in blocks of 512 bytes (inode(7)).
-    /// Foundation is not used, because it assumes another block size on Linux.
+    /// Returns the number of bytes that a file occupies on disk. The function stat(2) counts blocks of 512 bytes (inode(7)). Foundation assumes
+    /// another block size on Linux.
     private static func bytesOnDisk(_ path: FilePath) throws -> Int {
         var status = stat()
         try #require(unsafe path.withPlatformString { unsafe stat($0, &status) } == 0)

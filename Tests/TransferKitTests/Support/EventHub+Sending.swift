@@ -9,7 +9,6 @@ extension EventHub {
 }
 
 extension QueueEvents {
-    /// Returns all events until the sequence ends.
     func collect() async -> [QueueEvent] {
         await reduce(into: []) { $0.append($1) }
     }

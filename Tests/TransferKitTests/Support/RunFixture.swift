@@ -104,7 +104,7 @@ final class RunFixture: Sendable {
         }
     }
 
-    /// Starts a run. The task returns the run's outcome; nil if the run's last event is not its end.
+    /// Starts a run. The task returns the run's outcome, or nil if the run's last event does not report the outcome.
     func start() async throws -> Task<RunOutcome?, any Error> {
         let storedSession = try #require(try await store.sessions([1]).first)
         let live = LiveRun(id: id, activation: 1, base: storedSession.status.statistics, options: options, at: clock.engineClock.now())

@@ -48,7 +48,6 @@ final class StubbornTransport: PartialDiscarding {
 
     func acceptRequests() { state.withLock { $0.host = nil } }
 
-    /// The number of requested removals.
     var requestCount: Int { state.withLock { $0.requestCount } }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {

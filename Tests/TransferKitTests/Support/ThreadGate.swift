@@ -10,7 +10,6 @@ final class ThreadGate: Sendable {
         exit.wait()
     }
 
-    /// Returns when `count` threads are blocked.
     func waitForBlockedThreads(_ count: Int) async {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "waiting").async { [entered] in

@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The limit on concurrent reads by clients.
 @Suite struct ClientReadsTests {
     @Test func limitsConcurrentReadsAndServesAll() async {
         let reads = ClientReads(limit: 2)
@@ -27,7 +26,6 @@ import TransferKit
         #expect(maximum <= 2 && total == 100)
     }
 
-    /// A read that hangs occupies only one of the two slots.
     @Test func hangingReadOccupiesOneSlot() async {
         let reads = ClientReads(limit: 2)
         let (end, continuation) = AsyncStream.makeStream(of: Void.self)
@@ -44,7 +42,7 @@ import TransferKit
         await hung.value
     }
 
-    /// An operation on a tag looks up the sessions with this tag as a client's read does, so the operation also waits for a free slot.
+    /// An operation on a tag looks up the sessions with this tag as a client's read does.
     @Test func operationOnTagWaitsForFreeSlot() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
@@ -66,7 +64,7 @@ import TransferKit
         await queue.shutdown()
     }
 
-    /// An update of all sessions with a tag first lists and checks these sessions. The listing also waits for a free slot.
+    /// An update of all sessions with a tag first lists and checks these sessions.
     @Test func listingOfTagWaitsForFreeSlot() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
@@ -74,7 +72,7 @@ import TransferKit
         request.tags = ["red"]
         try await queue.enqueue([request])
         let (continuation, blockingReads) = await occupySlots(of: queue)
-        // The update is invalid for an upload, so it fails once the session is found.
+        // The update is invalid for an upload, so the call fails once the session is found.
         var update = SessionUpdate()
         update.expectedChecksum = .set("sha256:" + String(repeating: "0", count: 64))
         let isDone = Locked(false)
@@ -94,7 +92,7 @@ import TransferKit
         case addItems, replaceItems, update, updateOfGroup
     }
 
-    /// A change first reads its session or the items of the session. These reads also wait for a free slot.
+    /// A change first reads its session or the items of the session.
     @Test(arguments: Change.allCases) private func changeWaitsForFreeSlot(_ change: Change) async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

@@ -8,7 +8,6 @@ import TransferKit
 import TransferWeb
 import TransportTesting
 
-/// Tests of the OpenAPI description of the HTTP interface.
 @Suite struct DescriptionTests {
     private static let root = FilePath(FileManager.default.currentDirectoryPath)
     private static let description = root.appending("Sources/TransferWeb/openapi.json")

@@ -208,7 +208,6 @@ import TransportTesting
 }
 
 extension WebFixture {
-    /// Moves the sessions into this order.
     fileprivate func restore(_ ids: [SessionID]) async throws {
         for id in ids { try await queue.move(id, to: .end) }
     }

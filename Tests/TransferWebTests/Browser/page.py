@@ -13,11 +13,9 @@ test, url, token, folder = sys.argv[1:5]
 origin = url.split("/login")[0]
 queue = Queue(origin, token)
 
-
 def require(condition, *details):
     if not condition:
         raise AssertionError(details)
-
 
 def drag(browser, name, target, below=False, before_drop=lambda: None):
     """Drags a session to the upper or lower half of another session."""
@@ -30,12 +28,10 @@ def drag(browser, name, target, below=False, before_drop=lambda: None):
     before_drop()
     ActionChains(browser.driver).release().perform()
 
-
 def undo(browser, moved):
     """Presses the button that the page shows after a move."""
     browser.wait(lambda: f"Moved {moved}." in browser.find("#toast").text, "the page offers to undo the move")
     browser.find("#toast button").click()
-
 
 def reorder():
     """Dragging changes the order on the server, and the change can be undone."""
@@ -71,7 +67,6 @@ def reorder():
     require(queue.names() == expected, queue.names())
     return browser
 
-
 def stale():
     """A drag that began before another client changed the order moves nothing, and the page reports this."""
     browser = Browser(url)
@@ -99,7 +94,6 @@ def stale():
     require(queue.names() == expected, queue.names())
     return browser
 
-
 def live():
     """Two browsers follow running sessions, and see each other's changes."""
     first, second = Browser(url), Browser(url, width=500)
@@ -116,7 +110,6 @@ def live():
     second.close()
     return first
 
-
 def reconnect():
     """After a lost connection, the page shows everything that happened."""
     browser = Browser(url)
@@ -129,7 +122,6 @@ def reconnect():
     browser.command("Network.emulateNetworkConditions", offline=False, **offline)
     browser.wait(lambda: browser.state("session 2") == "cancelled" and browser.names()[0] == "session 3", "the page shows both changes")
     return browser
-
 
 def forms():
     """Without a script, the forms of the page cancel, move, rename and remove sessions."""
@@ -155,9 +147,8 @@ def forms():
     browser.wait(lambda: len(queue.names()) == 5 and len(browser.names()) == 5, "the form removes the session after a confirmation")
     return browser
 
-
 def keys():
-    """The keyboard does everything that the mouse does."""
+    """The keyboard moves, changes, selects and removes sessions."""
     browser = Browser(url)
     press = lambda *keys: ActionChains(browser.driver).send_keys(*keys).perform()
     browser.run("arguments[0].focus()", browser.row("session 0"))
@@ -194,7 +185,6 @@ def keys():
     browser.wait(lambda: len(queue.names()) == 4 and len(browser.names()) == 4, "the sessions are removed")
     browser.wait(lambda: "removed" in browser.find("#log").text and not browser.find("#notice").is_displayed(), "the log shows the removal")
     return browser
-
 
 def more_keys():
     """The other keys, ranges, and the buttons of the queue."""
@@ -251,7 +241,6 @@ def more_keys():
     require(queue.call("GET", "queue")["timetable"] == "* 5M", queue.call("GET", "queue"))
     return browser
 
-
 def many():
     """The page of 10,000 sessions has few elements, and can show each session."""
     browser = Browser(url)
@@ -306,7 +295,6 @@ def many():
     print(f"longest frame while scrolling: {longest:.0f} ms")
     return browser
 
-
 def hostile():
     """Markup in names is text in the browser, too."""
     browser = Browser(url)
@@ -324,7 +312,6 @@ def hostile():
     require(not browser.run("return window.attacked || document.querySelector('.row img, dialog img, #log img')"))
     return browser
 
-
 def reader():
     """A page with the read-only token has no controls."""
     browser = Browser(url)
@@ -336,7 +323,6 @@ def reader():
     except urllib.error.HTTPError as error:
         require(error.code == 403)
     return browser
-
 
 def empty():
     """The views without sessions and the confirmation questions have no accessibility problem that axe finds."""
@@ -373,14 +359,12 @@ def empty():
     check(browser, "the page to sign in")
     return browser
 
-
 def ownerless():
     """The page without an owner of the queue explains what to do."""
     browser = Browser(url)
     browser.wait(lambda: "transferq agent start" in browser.find("main").text, "the explanation")
     check(browser, "no owner")
     return browser
-
 
 def looks():
     """The page fits into all widths, and has no accessibility problem that axe finds."""
@@ -418,9 +402,7 @@ def looks():
     browser.screenshot(folder, "1200-light")
     return browser
 
-
 axe = pathlib.Path(importlib.util.find_spec("axe_playwright_python").origin).with_name("axe.min.js").read_text()
-
 
 def check(browser, name):
     browser.run(axe + "; window.axe = axe")
@@ -430,7 +412,6 @@ def check(browser, name):
     require(isinstance(result, dict), result)
     found = [(violation["id"], [node["html"][:160] + " " + node.get("failureSummary", "")[:300] for node in violation["nodes"]][:4]) for violation in result["violations"]]
     require(found == [], name, found)
-
 
 browser = {each.__name__: each for each in [reorder, stale, live, reconnect, forms, keys, more_keys, many, hostile, reader, empty, ownerless, looks]}[test]()
 require(browser.problems() == [], browser.problems())

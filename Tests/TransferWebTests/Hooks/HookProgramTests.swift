@@ -20,7 +20,6 @@ import TransportTesting
         try hook(store, words)
     }
 
-    /// Passes a new folder for a queue and for scripts to a test, and then removes the folder.
     private func withFolder(_ body: (FilePath) async throws -> Void) async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("hook-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

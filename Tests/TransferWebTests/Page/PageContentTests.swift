@@ -7,7 +7,6 @@ import TransferKit
 import TransferWeb
 import TransportTesting
 
-/// Tests of the content of the page: sessions, items and accounts.
 @Suite struct PageContentTests {
     private static let markup = "<img src=x onerror=alert(1)>\u{202E}"
 

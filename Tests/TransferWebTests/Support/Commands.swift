@@ -11,8 +11,6 @@ enum Commands {
         URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
     ).appending("transferq").string
 
-    /// Starts a command that works on a queue.
-    ///
     /// - Parameter mergesErrors: Whether the output includes standard error.
     static func start(
         _ words: [String], store: FilePath, errors: FilePath = "/dev/null", mergesErrors: Bool = false
@@ -23,14 +21,11 @@ enum Commands {
         return try StartedProgram("/bin/sh", ["-c", "exec \"$0\" \"$@\" 2>&1", path] + words)
     }
 
-    /// Runs a command that works on a queue, and requires that it succeeds.
     static func run(_ words: [String], store: FilePath) async throws {
         let status = await end(of: try start(words, store: store))
         try #require(status == 0, "\(words) \(status ?? -1)")
     }
 
-    /// Waits until a program has ended.
-    ///
     /// - Returns: The exit status of the program; nil if a signal ended it.
     static func end(of program: StartedProgram) async -> Int32? {
         let end = await BlockingIO.run { program.waitForEnd() }
@@ -38,7 +33,6 @@ enum Commands {
     }
 }
 
-/// Reads the lines that a program prints.
 final class LineReader {
     private let program: StartedProgram
     private var buffer = Data()
@@ -60,12 +54,10 @@ final class LineReader {
         }
     }
 
-    /// Returns the next line, as a JSON object.
     func object() async throws -> [String: Any] {
         let line = try #require(try await next(), "the output ended")
         return try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any], "\(line)")
     }
 
-    /// Returns the revision of the event in the next line.
     func revision() async throws -> Int { try #require(try await object()["revision"] as? Int) }
 }

@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// Reads server-sent events from a connection.
 final class EventReader {
     private let socket: WebConnection
     /// The received bytes that have not been decoded yet: first the headers, then the chunks of the body (RFC 9112, section 7.1).
@@ -13,7 +12,6 @@ final class EventReader {
         let text: String
     }
 
-    /// An event of the stream.
     struct Event {
         var id: UInt64?
         var name: String?

@@ -44,7 +44,6 @@ struct WebClient: Sendable {
     }
 }
 
-/// A response from the web server.
 struct WebReply: Sendable {
     /// Thrown if the server closes the connection without a status line. Contains the received text.
     struct NoResponse: Error {

@@ -8,7 +8,6 @@ import SystemPackage
     import Darwin
 #endif
 
-/// A TCP connection to the web server.
 final class WebConnection: Sendable {
     private let descriptor: FileDescriptor
     private let queue = DispatchQueue(label: "web-connection")

@@ -62,7 +62,6 @@ final class WebFixture: Sendable {
         await control.shutDownQueue()
     }
 
-    /// Returns the token in a token file.
     func token(_ name: String = "web.token") throws -> String {
         try String(contentsOfFile: store.appending(name).string, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
     }

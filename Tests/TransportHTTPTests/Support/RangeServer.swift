@@ -30,7 +30,6 @@ final class RangeServer: Sendable {
         return bounds.count == 2 ? bounds[0]..<bounds[1] + 1 : nil
     }
 
-    /// The response to a request.
     func answer(_ request: ReceivedRequest, _ headers: [String: String] = [:]) -> ServerStep {
         let (status, fields, body) = components(request, headers)
         return .answer(status, fields, body: body)

@@ -2,7 +2,6 @@ import Dispatch
 import Locking
 import TransferCore
 
-/// Records the reports of an attempt.
 final class Recorder: Sendable {
     /// The reported numbers of transferred bytes.
     let sentBytes = AsyncStream.makeStream(of: Int64.self)

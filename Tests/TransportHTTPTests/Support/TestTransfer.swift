@@ -59,7 +59,6 @@ struct TestTransfer {
         }
     }
 
-    /// Runs one attempt.
     func run(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
         let destination = DownloadDestination(root: folder, name: localName, partName: ".file.part", overwrite: overwrite)
         let payload =

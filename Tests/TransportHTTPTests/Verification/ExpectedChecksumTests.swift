@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// The expected checksums of a session's downloads.
 @Suite struct ExpectedChecksumTests {
     private static let content = "0123456789"
     private static let sums = [

@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Missing folders of uploads to WebDAV servers.
 @Suite struct FolderCreationTests {
     private func transfer(
         _ path: String, to address: String = "/files/", mode: String = "put", _ script: @escaping ScriptedServer.Script
@@ -132,7 +131,6 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// These responses end the attempt before the file is sent.
     @Test(arguments: [(401, FailureClass.credentials), (507, .remoteFull), (503, .transient), (429, .transient)])
     func failsBeforeUpload(status: Int, failureClass: FailureClass) async throws {
         let transfer = try transfer("a/1") { _, _ in [.answer(status)] }

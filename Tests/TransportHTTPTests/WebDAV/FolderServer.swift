@@ -12,7 +12,6 @@ final class FolderServer: Sendable {
         self.missing = missing
     }
 
-    /// Removes all folders but the given ones.
     func reset(to folders: Set<String> = ["/files/"]) { self.folders.withLock { $0 = folders } }
 
     func answer(_ request: ReceivedRequest) -> [ServerStep] {

@@ -6,7 +6,6 @@ import TransportHTTP
 
 /// Listings from faulty or malicious WebDAV servers.
 @Suite struct HostileMultistatusTests {
-    /// These names refer to other folders or servers.
     @Test(arguments: [
         "/etc/passwd", "/dav/in/other/x", "/dav/in/%C3%A4/../x", "/dav/in/%C3%A4/%2e%2e/x", "/dav/in/%C3%A4/x/y", "/dav/in", "/", "../x",
         "x/y",
@@ -51,10 +50,8 @@ import TransportHTTP
     private static let root = "<D:multistatus xmlns:D=\"DAV:\">"
 
     private static let end = "</D:multistatus>"
-    /// A valid document.
     private static let listing = "\(root)\(TestListing.member(TestListing.path, isFolder: true))\(end)"
 
-    /// A document with the given content in its root element.
     private static func document(_ content: String) -> String { "\(root)\(content)\(end)" }
 
     private static let incomplete: [(String, String)] = [
@@ -98,7 +95,6 @@ import TransportHTTP
         (" <?xml version=\"1.0\"?>\(listing)", "declaration after"),
     ]
 
-    /// Documents that are incomplete, not WebDAV, not well-formed or not in UTF-8, or that define entities.
     @Test(arguments: [incomplete, malformed, declarations].flatMap { $0 })
     func rejectsInvalidDocuments(document: String, reason: String) async throws {
         let listing = try TestListing(document)

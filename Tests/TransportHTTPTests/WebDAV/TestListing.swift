@@ -6,7 +6,6 @@ import TransportHTTP
 
 /// A listing of the folder `in/ä` on a scripted WebDAV server.
 struct TestListing {
-    /// The path of the folder in requests.
     static let path = "/dav/in/%C3%A4/"
 
     let transport = HTTPTransport()
@@ -54,7 +53,6 @@ struct TestListing {
         return entries.map { String(decoding: $0.name, as: UTF8.self) + ($0.kind == .folder ? "/" : "") }
     }
 
-    /// Lists the folder, and returns the error.
     func failure() async -> TransferError? { await run().error as? TransferError }
 
     func end() async {
@@ -71,7 +69,6 @@ struct TestListing {
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\(member(path, isFolder: true))\(members.joined())</D:multistatus>\n"
     }
 
-    /// One member of a folder.
     static func member(_ href: String, isFolder: Bool = false, size: String? = "5") -> String {
         let length = isFolder ? "" : size.map { "<D:getcontentlength>\($0)</D:getcontentlength>" } ?? ""
         return """

@@ -6,7 +6,6 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Listings of folders on WebDAV servers.
 @Suite struct WebDAVListingTests {
     @Test func requestsOneLevel() async throws {
         let listing = try TestListing(
@@ -22,7 +21,6 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// The header hook receives the session and the account.
     @Test func passesOriginToHeaderHook() async throws {
         let requests = Locked<[RequestInfo]>([])
         let transport = HTTPTransport { request, headers in
@@ -60,7 +58,6 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// Names that need encoding, and names that some servers do not encode.
     @Test(arguments: [
         ("%3F", "?"), ("a%23b", "a#b"), ("100%25", "100%"), ("100%", "100%"), ("%zz", "%zz"), ("a?b", "a?b"), ("&amp;&lt;&#39;", "&<'"),
         ("%0A", "\n"),

@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// The check of an endpoint's folder.
 struct CheckTests {
     @Test(arguments: [("", nil), ("/missing", "has no folder "), ("/a.bin", "is not a folder")] as [(String, String?)])
     func checksFolder(path: String, words: String?) async throws {

@@ -2,7 +2,6 @@ import Testing
 import TransportSFTP
 
 @Suite struct CodecTests {
-    /// Encodes a packet as the server sends it, with its length and type.
     private static func packet(_ type: PacketType, _ fields: [UInt8]...) -> [UInt8] {
         let body = [type.rawValue] + fields.flatMap { $0 }
         return number(body.count) + body
@@ -94,7 +93,6 @@ import TransportSFTP
         }
     }
 
-    /// The client decodes or rejects each packet, and never reads beyond the packet's end.
     @Test(arguments: 0..<20) func decodesOrRejectsArbitraryBytes(seed: UInt64) throws {
         var generator = Generator(state: seed)
         let attributes = Self.number(0x8000_000F) + [UInt8](repeating: 1, count: 28) + Self.number(1) + Self.text([1]) + Self.text([2])

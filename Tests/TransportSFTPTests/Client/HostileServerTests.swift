@@ -6,20 +6,16 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Downloads from faulty or malicious servers.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileServerTests {
     private static let size = 300_000
     private static let impossibleSizes: [UInt64] = [1 << 56 + 1, UInt64(Int64.max), .max]
     private static let policies: [OverwritePolicy] = [.never, .skip, .newer, .different, .always, .rename]
 
-    /// Downloads a file from a scripted server.
-    ///
     /// - Parameters:
     ///   - reported: The size that the server reports.
-    ///   - finalSize: The size that the server reports after all reads, or nil if the size stays the same.
+    ///   - finalSize: The size that the server reports after all reads; nil for `reported`.
     ///   - name: A path in the local folder.
-    ///   - prepare: Prepares the local folder.
     ///   - read: Returns the response to a read request with the given ID, offset and length.
     private func download(
         reported: UInt64 = UInt64(size), finalSize: UInt64? = nil, name: FilePath = "file", prepare: (URL) throws -> Void = { _ in },
@@ -88,7 +84,6 @@ struct HostileServerTests {
         #expect(error?.failureClass == .resumeLost && received == nil)
     }
 
-    /// The client rejects the packet because of its length alone, before it buffers any content.
     @Test(arguments: [0, 256 * 1024 + 1025, 0x7FFF_FFFF, 0xFFFF_FFFF]) func rejectsPacketsOfInvalidLength(length: Int) async throws {
         let (received, error) = try await download { _, _, _ in ScriptedPeer.number(length) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
@@ -140,7 +135,6 @@ struct HostileServerTests {
         #expect(error?.code == .forbidden && received == nil)
     }
 
-    /// The server reports an impossible size for each file.
     @Test(arguments: Self.policies, Self.impossibleSizes)
     func uploadFailsCleanlyOnImpossibleSizes(policy: OverwritePolicy, reported: UInt64) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-sizes-\(UUID().uuidString)").path)

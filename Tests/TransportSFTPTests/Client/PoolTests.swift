@@ -7,7 +7,6 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// The pool of connections that transfers share.
 @Suite(.timeLimit(.minutes(10)))
 struct PoolTests {
     private static let endpoint = Endpoint.sftp("sftp://me@peer/")
@@ -17,7 +16,6 @@ struct PoolTests {
         _ = try await transport.check(Self.endpoint, credentials: NoCredentials())
     }
 
-    /// Returns a server that completes every request.
     private static func completingPeer() -> ScriptedPeer { ScriptedPeer { [ScriptedPeer.status($0.id, .ok)] } }
 
     // MARK: Number of connections
@@ -123,7 +121,6 @@ struct PoolTests {
             #expect(error?.failureClass == .unreachable && error?.code == .timedOut, "\(error?.description ?? "")")
         }
         #expect(!silent.client.isOpen)
-        // The next check opens another connection.
         try await check(transport)
         await transport.shutdown()
     }
@@ -158,12 +155,10 @@ struct PoolTests {
         return (server, waiting)
     }
 
-    /// The SFTP server process hangs, although the SSH server responds. After ``PoolPolicy/silence``, the next attempt opens another
-    /// connection.
     @Test func abandonsSilentConnection() async throws {
         let connector = ProcessConnector()
         var policy = clock.policy
-        // By default, this limit is shorter than `silence`. The long time disables this limit.
+        // Disables this limit, which is shorter than `silence` by default.
         policy.silenceAfterCancellation = .seconds(1_000_000)
         let transport = SFTPTransport(connector: connector, policy: policy)
         let (first, hanging) = try await suspendServerDuringCheck(connector, transport)
@@ -178,8 +173,7 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// A silent connection stays open while a request waits for its response, because a slow request, such as a sync of a large file, may
-    /// still complete.
+    /// A slow request, such as a sync of a large file, may still complete.
     @Test func keepsSilentConnectionForWaitingRequest() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
@@ -206,7 +200,6 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// After the queue has cancelled a stalled attempt, the next attempt uses another connection.
     @Test func silentConnectionCostsOneAttempt() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
@@ -246,7 +239,6 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// If a large file fills one connection, small files use another connection.
     @Test func smallFilesAvoidConnectionOfLargeFile() async throws {
         let number = Locked(0)
         let peers = Locked<[ScriptedPeer]>([])

@@ -2,7 +2,6 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Errors for a `proxyCommand` that exits before it reaches the server.
 @Suite(.timeLimit(.minutes(5))) struct ProxyCommandTests {
     private func failure(of command: String) async throws -> TransferError {
         let transport = SFTPTransport()

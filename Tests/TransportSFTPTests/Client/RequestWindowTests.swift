@@ -2,7 +2,6 @@ import Locking
 import Testing
 import TransportSFTP
 
-/// The limit on the number of bytes in flight.
 @Suite(.timeLimit(.minutes(10))) struct RequestWindowTests {
     private final class Clock: Sendable {
         private let time = Locked(ContinuousClock.Instant.now)
@@ -50,8 +49,7 @@ import TransportSFTP
         return maximum
     }
 
-    /// Next to a large file on the same connection, a small file waits only about a second for each response. With a full window, it would
-    /// wait much longer.
+    /// With a full window, a small file on the same connection would wait much longer than a second for each response.
     @Test func doesNotFillSlowPath() async throws {
         #expect(try await maximumInFlight(30_000, for: 4) <= 512 << 10)
     }

@@ -16,7 +16,7 @@ import TransferCore
         }
     }
 
-    @Test func keepsIdenticalFile() async throws {
+    @Test func keepsFileWithSameSizeAndTime() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .different)
             try fixture.put(content(1000), "a.bin", modified: 1_600_000_000)

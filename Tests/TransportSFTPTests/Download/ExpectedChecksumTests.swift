@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Downloads with an expected checksum.
 @Suite(.timeLimit(.minutes(10)))
 struct ExpectedChecksumTests {
     private static let content = Data("0123456789".utf8)
@@ -50,7 +49,6 @@ struct ExpectedChecksumTests {
         #expect(error?.failureClass == .permanent && error?.code == .checksumMismatch)
     }
 
-    /// The queue calls this validation before it stores a session.
     @Test func rejectsUnsupportedSessionOptions() throws {
         let transport = try #require(SFTPTransport() as any Transport as? any SessionValidating)
         let endpoint = Endpoint.sftp("sftp://me@host/in/")

@@ -6,10 +6,8 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Listings from faulty or malicious servers.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileListingTests {
-    /// Lists a folder on a scripted server. Returns the received entries and the error, if any.
     private func list(
         atMost limit: Int = .max, refusal: Status.Code? = nil, _ script: @escaping ScriptedPeer.Script
     ) async throws -> (names: [String], kinds: [RemoteEntry.Kind], error: (any Error)?, peer: ScriptedPeer) {
@@ -44,9 +42,7 @@ struct HostileListingTests {
 
     private struct LimitReached: Error {}
 
-    /// Encodes a response with names.
-    ///
-    /// - Parameter mode: The mode of each file, which includes the file type (inode(7)), or nil if the server omits the mode.
+    /// - Parameter mode: The mode of each file with its type (inode(7)); nil if the server omits the mode.
     private static func names(_ id: UInt32, _ names: [String], mode: Int? = 0o100644) -> [UInt8] {
         let files = names.flatMap { name -> [UInt8] in
             let attributes = mode.map { ScriptedPeer.number(4) + ScriptedPeer.number($0) } ?? ScriptedPeer.number(0)
@@ -55,7 +51,6 @@ struct HostileListingTests {
         return ScriptedPeer.packet(.name, ScriptedPeer.number(Int(id)), ScriptedPeer.number(names.count), files)
     }
 
-    /// The receiver stops the listing by throwing an error, so the transport requests no more entries.
     @Test func receiverStopsEndlessListing() async throws {
         let number = Locked(0)
         let result = try await list(atMost: 1_000) { request in

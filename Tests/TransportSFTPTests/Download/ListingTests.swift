@@ -15,7 +15,6 @@ extension ProcessFixture: ListingFixture {
     }
 }
 
-/// Listings from OpenSSH's server.
 @Suite(.timeLimit(.minutes(10)))
 struct ListingTests {
     @Test(arguments: ListingPromise.allCases)

@@ -14,7 +14,6 @@ final class HeldShell: CommandRunner {
     /// The inputs of all commands so far except the first, which has no input.
     var commands: [[UInt8]] { state.withLock { $0.inputs } }
 
-    /// Completes all running commands.
     func release() {
         let continuations = state.withLock { state in
             defer { state.continuations = [] }

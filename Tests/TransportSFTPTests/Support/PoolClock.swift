@@ -28,7 +28,6 @@ final class PoolClock: Sendable {
         return policy
     }
 
-    /// Advances the clock, and ends the sleeps that are due.
     func advance(by duration: Duration) {
         let awake = state.withLock { state in
             state.ahead += duration
@@ -39,7 +38,6 @@ final class PoolClock: Sendable {
         for sleeper in awake { sleeper.continuation.resume() }
     }
 
-    /// Returns the number of current sleeps with the given duration.
     func sleepers(for duration: Duration) -> Int {
         state.withLock { $0.sleepers.count { $0.duration == duration } }
     }

@@ -15,7 +15,6 @@ final class ProcessConnector: SFTPConnector {
         self.commands = commands
     }
 
-    /// The servers of all connections so far.
     var servers: [ServerProcess] { links.withLock { $0 } }
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {

@@ -91,7 +91,6 @@ final class ProcessFixture: DownloadingFixture {
 }
 
 extension FilePath {
-    /// Appends a path of arbitrary bytes.
     func appending(_ name: [UInt8]) -> FilePath { FilePath(bytes: bytes + [UInt8(ascii: "/")] + name) }
 
     /// Whether a readable file exists at this path.
@@ -101,7 +100,6 @@ extension FilePath {
         return true
     }
 
-    /// The content of the file.
     func content() throws -> Data {
         let file = try FileDescriptor.open(self, .readOnly, options: .closeOnExec)
         return try file.closeAfter { try FileHandle(fileDescriptor: file.rawValue, closeOnDealloc: false).readToEnd() ?? Data() }

@@ -1,7 +1,6 @@
 import Locking
 import TransferCore
 
-/// Records the reports of an attempt.
 final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64], logins: Int, remainingPartFiles: [String])>(([], [], 0, []))
     private let isOver = Locked(false)

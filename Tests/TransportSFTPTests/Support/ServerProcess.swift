@@ -51,12 +51,10 @@ final class ServerProcess: SFTPLink {
         _ = Glibc.kill(process.identifier, SIGSTOP)
     }
 
-    /// Resumes the process.
     func resume() {
         _ = Glibc.kill(process.identifier, SIGCONT)
     }
 
-    /// The number of bytes that were sent to the process.
     var sentBytes: Int { sent.withLock { $0 } }
 
     func close() async {
@@ -136,7 +134,7 @@ private struct PipedProcess {
 
     init(_ arguments: [String]) throws {
         var ends: [CInt] = [-1, -1]
-        // Creates the sockets with the close-on-exec flag. Otherwise, a program that another test starts could keep the connection open.
+        // Without the close-on-exec flag, a program that another test starts could keep the connection open.
         guard unsafe socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw Errno(rawValue: errno)
         }
@@ -153,7 +151,6 @@ private struct PipedProcess {
         (identifier, socket) = (child, ends[0])
     }
 
-    /// Waits until the program exits, and closes the connection.
     func awaitEnd() {
         var status: CInt = 0
         while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}

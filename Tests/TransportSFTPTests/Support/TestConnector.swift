@@ -13,7 +13,6 @@ final class TestConnector: SFTPConnector {
         self.make = make
     }
 
-    /// The number of requested connections.
     var attempts: Int { count.withLock { $0 } }
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {

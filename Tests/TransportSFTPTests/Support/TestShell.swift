@@ -19,7 +19,6 @@ final class TestShell: CommandRunner {
         self.before = before
     }
 
-    /// The inputs of the commands so far.
     var commands: [[UInt8]] { inputs.withLock { $0 } }
 
     func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8] {

@@ -10,11 +10,9 @@ struct TestTransfer {
     let fixture: ProcessFixture
     var name = "a.bin"
     var options = AttemptOptions()
-    /// The settings of the endpoint.
     var settings: [String: String] = [:]
     /// The ID for the name of the part file; nil for the ID of the transfer.
     var partID: String?
-    /// The target folder of downloads.
     var root: FilePath
     let recorder = Recorder()
 
@@ -25,7 +23,6 @@ struct TestTransfer {
         options.overwrite = overwrite
     }
 
-    /// Creates a local file.
     func source(_ content: Data) throws -> UploadSource {
         let path = fixture.folder.appending(UUID().uuidString)
         try content.write(to: URL(fileURLWithPath: path.string))
@@ -78,7 +75,6 @@ struct TestTransfer {
 }
 
 extension ProcessFixture {
-    /// Runs a test with its own fixture, and closes the fixture afterwards.
     static func with(
         cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
         disks: DiskThreads = DiskThreads(limit: 4), in parent: URL = FileManager.default.temporaryDirectory,
@@ -100,7 +96,6 @@ extension ProcessFixture {
 
     func onServer(_ name: String) -> Data? { try? Data(contentsOf: server.appending(path: name)) }
 
-    /// The names in the server's folder.
     var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: server.path)) ?? []).sorted() }
 
     func put(_ content: Data, _ name: String, modified seconds: Int = 1_700_000_000) throws {

@@ -4,7 +4,6 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// The optional transfer of modification times and permissions.
 @Suite struct AttributeTests {
     private func transferKeepingAttributes(_ fixture: ProcessFixture) -> TestTransfer {
         var transfer = TestTransfer(fixture, overwrite: .always)
@@ -22,7 +21,6 @@ import TransferCore
         return (found[.posixPermissions] as? Int, (found[.modificationDate] as? Date).map { Int($0.timeIntervalSince1970) })
     }
 
-    /// The attributes of read-only files are copied too. Set-user-ID bits are not.
     @Test(arguments: [(0o640, 0o640), (0o444, 0o444), (0o4755, 0o755)])
     func copiesAttributes(mode: Int, expectedMode: Int) async throws {
         try await ProcessFixture.with { fixture in
@@ -79,7 +77,7 @@ import TransferCore
         return (seen.withLock { $0 }, try attributes(transfer.fixture.server.appending(path: transfer.name).path).mode)
     }
 
-    /// Only the owner may read a part file while its content is incomplete. The complete file never gets more permissions than its source.
+    /// The complete file never gets more permissions than its source.
     @Test(arguments: [0o644, 0o640, 0o600, 0o777, 0o444]) func onlyOwnerCanReadPartFiles(mode: Int) async throws {
         // The transport learns the server's default mode from the first file, and uses it for the second file.
         try await ProcessFixture.with { fixture in
@@ -99,8 +97,7 @@ import TransferCore
         }
     }
 
-    /// Only the owner may read the part file of a download while its content is incomplete, regardless of the permissions on the server. The
-    /// download is interrupted once.
+    /// The download is interrupted once.
     @Test(arguments: [0o644, 0o777], [true, false])
     func onlyOwnerCanReadPartFileOfDownload(mode: Int, keepsModes: Bool) async throws {
         let size = 3_000_000
@@ -171,7 +168,7 @@ import TransferCore
         }
     }
 
-    /// The source is the queue's copy of a file. The uploaded file gets the permissions of the original, not of the copy.
+    /// The source is the queue's copy of a file.
     @Test(arguments: [0o600, 0o640, 0o444, 0o777], [true, false])
     func copiesGetPermissionsOfOriginal(mode: Int, keepsModes: Bool) async throws {
         try await ProcessFixture.with { fixture in
@@ -191,7 +188,7 @@ import TransferCore
         }
     }
 
-    /// The source of a data item is a spool file of the queue, whose permissions are irrelevant.
+    /// The source is the queue's copy of the data, whose permissions are irrelevant.
     @Test func dataItemsGetDefaultMode() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)

@@ -7,7 +7,6 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// The positions from which interrupted uploads resume.
 @Suite(.timeLimit(.minutes(10)))
 struct CheckpointTests {
     private static let size = 3_000_000
@@ -58,13 +57,11 @@ struct CheckpointTests {
         return count
     }
 
-    /// Returns the position, from a checkpoint, up to which the server has acknowledged bytes without syncing them.
+    /// The stored position up to which the server has acknowledged bytes without syncing them.
     private func acknowledged(_ checkpoint: Checkpoint) throws -> Int64? {
         try (JSONSerialization.jsonObject(with: checkpoint.data) as? [String: Any])?["acknowledged"] as? Int64
     }
 
-    /// Interrupts an upload by breaking the connection.
-    ///
     /// - Returns: The number of bytes that the server received, and the last checkpoint.
     private func breakConnection(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (count: Int, checkpoint: Checkpoint) {
         let count = try await interrupt(transfer, source) { _ in
@@ -94,8 +91,7 @@ struct CheckpointTests {
             let position = try acknowledged(checkpoint) ?? checkpoint.confirmed
             #expect(position == Int64(count) && checkpoint.confirmed <= position)
             try await resume(transfer, source, from: checkpoint, at: Int64(count))
-            // The first new checkpoint excludes these bytes, in case the result of the sync remains unknown. The second checkpoint confirms
-            // these bytes.
+            // The first new checkpoint excludes these bytes, because the result of the sync may remain unknown. The second one confirms them.
             let checkpoints = transfer.recorder.checkpoints
             let first = try #require(checkpoints.firstIndex(of: checkpoint)) + 1
             #expect(checkpoints[first...].prefix(2).map(\.confirmed) == [checkpoint.confirmed, Int64(count)])
@@ -103,8 +99,7 @@ struct CheckpointTests {
         }
     }
 
-    /// The damage to a part file with acknowledged bytes after a power failure of the server: missing bytes at the end, or different
-    /// content.
+    /// The damage to acknowledged bytes by a power failure of the server.
     enum Loss: CaseIterable {
         case size
         case content
@@ -157,8 +152,7 @@ struct CheckpointTests {
         }
     }
 
-    /// The tested configurations: servers with and without support for syncs, an account that disables syncs, and a server whose files
-    /// can't be read.
+    /// The server and the account. `mustNotSync` is a server that can sync, with an account that disables syncs.
     enum Server: CaseIterable {
         case syncs
         case cannotSync
@@ -225,8 +219,6 @@ struct CheckpointTests {
         case checkpoint(Int64, acknowledged: Int64? = nil)
     }
 
-    /// Uploads to a server that supports syncs.
-    ///
     /// - Parameters:
     ///   - reported: The size that the server reports.
     ///   - syncs: The results of the first syncs. Later syncs succeed.
@@ -304,8 +296,8 @@ struct CheckpointTests {
         #expect(events.count { $0 == .write } == 1 && events.count { $0 == .rename } == 1)
     }
 
-    /// The server's operating system reports a failed write-back only once, and drops the bytes. A later sync succeeds although the bytes
-    /// are lost. This also applies to a sync in another attempt.
+    /// The server's operating system reports a failed write-back only once, and drops the bytes. A later sync would succeed, even in another
+    /// attempt.
     @Test func laterSyncDoesNotConfirmLostBytes() async throws {
         let (events, error) = try await upload(30_000, reported: 30_000, syncs: [.failure])
         #expect(error != nil && !events.contains(.rename), "\(error?.description ?? "")")
@@ -324,8 +316,7 @@ struct CheckpointTests {
         #expect(events.count { $0 == .sync } == 2)
     }
 
-    /// After a failed attempt, the connection may soon break again, so the upload saves a checkpoint after 8 MiB. In a first attempt, no
-    /// checkpoint is due before the end of 24 MiB, unless the upload takes several seconds.
+    /// After a failed attempt, the upload saves a checkpoint after 8 MiB, because the connection may soon break again.
     @Test func savesSoonerAfterFailedAttempt() async throws {
         let size = 24 << 20
         let (events, error) = try await upload(size, reported: size, number: 2)

@@ -1,7 +1,6 @@
 import Testing
 import TransportSFTP
 
-/// The position up to which all bytes are confirmed, when confirmations arrive in any order.
 @Suite(.timeLimit(.minutes(10))) struct ConfirmedPrefixTests {
     private static let rangeSize: Int64 = 32_640
 

@@ -8,9 +8,8 @@ import TransportSFTP
 @Suite(.timeLimit(.minutes(2))) struct ForeignPartFileTests {
     private static let size = 3_000_000
 
-    /// Uploads as the first queue until the transport has an allowance for at least `bytes` bytes, and then cancels this upload.
-    ///
-    /// - Returns: The transfer of the second queue, which has its own part ID, the source, and the first queue's last checkpoint.
+    /// Returns the transfer of the second queue (with its own part ID); the source; and the last checkpoint of the first queue. The first queue's
+    /// upload is cancelled after an allowance for at least `bytes` bytes.
     private func interrupted(_ fixture: ProcessFixture, after bytes: Int) async throws -> (TestTransfer, UploadSource, Checkpoint) {
         let transfer = TestTransfer(fixture)
         let source = try transfer.source(content(Self.size))
@@ -49,7 +48,7 @@ import TransportSFTP
         }
     }
 
-    /// The other queue stored a checkpoint with the name of its part file, but has not created the file yet.
+    /// The other queue's last checkpoint confirms no bytes. It was saved before that queue created its part file, which now exists.
     @Test func `a part file without confirmed bytes is not used`() async throws {
         try await ProcessFixture.with { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 0)
@@ -59,7 +58,7 @@ import TransportSFTP
         }
     }
 
-    @Test func `the upload restarts if the server can't copy`() async throws {
+    @Test func `the attempt fails with resumeLost if the server can't copy`() async throws {
         try await ProcessFixture.with(options: ["-P", "copy-data"]) { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 1_000_000)
             let failure = await transfer.failure { try await transfer.upload(source, from: checkpoint) }
@@ -69,7 +68,7 @@ import TransportSFTP
     }
 
     /// Every interruption leaves a checkpoint from which another queue can resume the upload or remove the part files.
-    @Test(arguments: [true, false]) func `an interrupted copy leaves no part file`(isRemoved: Bool) async throws {
+    @Test(arguments: [true, false]) func `resuming or removing an interrupted copy leaves no part file`(isRemoved: Bool) async throws {
         try await ProcessFixture.with { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 1_000_000)
             for saves in 1...2 {
@@ -103,7 +102,7 @@ import TransportSFTP
     }
 
     /// The other queue creates its part file again after this upload has removed it. Then this upload is killed just before or after its rename.
-    @Test(arguments: [true, false]) func `the attempt after a kill at the rename removes both part files`(isRenamed: Bool) async throws {
+    @Test(arguments: [true, false]) func `the attempt after a kill at the rename leaves no part file`(isRenamed: Bool) async throws {
         try await ProcessFixture.with { fixture in
             let (transfer, source, checkpoint) = try await interrupted(fixture, after: 1_000_000)
             let reporter = AttemptReporter(

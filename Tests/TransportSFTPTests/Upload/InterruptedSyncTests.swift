@@ -44,7 +44,6 @@ struct InterruptedSyncTests {
         }
 
         var content: [UInt8] { state.withLock { $0.content } }
-        /// The number of successful syncs.
         var syncs: Int { state.withLock { $0.syncs } }
 
         func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
@@ -186,7 +185,7 @@ struct InterruptedSyncTests {
         return longest
     }
 
-    /// The disk can sync a few bytes in time. The upload still syncs each byte, although the disk loses the bytes of interrupted syncs.
+    /// The disk can sync 1 MiB in time, and loses the bytes of interrupted syncs. The upload still syncs each byte.
     @Test(arguments: [Int.max, 3 << 20]) func syncsFewerBytesAtATime(writeLimit: Int) async throws {
         let server = SlowDiskServer(syncLimit: 1 << 20, writeLimit: writeLimit, losesBytes: true)
         let (receipt, confirmed) = try await upload(9 << 20, to: server)

@@ -93,7 +93,6 @@ import TransportSFTP
         }
     }
 
-    /// The setting `partFiles` changes between two attempts. The upload resumes under its original name.
     @Test(arguments: ["true", "false"]) func changedSettingDoesNotAffectResumedUpload(setting: String) async throws {
         try await ProcessFixture.with { fixture in
             var transfer = transfer(fixture)

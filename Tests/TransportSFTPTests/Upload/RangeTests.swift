@@ -3,7 +3,6 @@ import Locking
 import Testing
 import TransferCore
 
-/// Large files that are sent as parallel ranges.
 @Suite(.timeLimit(.minutes(10)))
 struct RangeTests {
     private static let size = 400_000

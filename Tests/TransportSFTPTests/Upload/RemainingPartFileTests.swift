@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// The errors of failed uploads, which name the part file that stays on the server.
+/// The error of a failed upload names the part file that stays on the server.
 @Suite(.timeLimit(.minutes(10)))
 struct RemainingPartFileTests {
     private static let location = "unfinished part file at peer: /.tq-t-1.part"

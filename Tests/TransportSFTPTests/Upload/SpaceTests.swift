@@ -4,11 +4,8 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Servers with full or nearly full disks.
 @Suite(.timeLimit(.minutes(10)))
 struct SpaceTests {
-    /// Uploads a file to a server with limited free space.
-    ///
     /// - Parameters:
     ///   - free: The free space that the server reports, in bytes.
     ///   - extensions: The extensions that the server supports.
@@ -65,7 +62,6 @@ struct SpaceTests {
         #expect(other.error?.failureClass == .transient)
     }
 
-    /// The transport keeps the part file, so the upload can resume when there is enough space.
     @Test func keepsPartFileOfResumedUploadOnFullDisk() async throws {
         let first = try await upload(3_000_000, free: 0, extensions: ["fstatvfs@openssh.com"])
         let checkpoint = Checkpoint(data: try #require(first.checkpoints.last).data, confirmed: 1_000_000)

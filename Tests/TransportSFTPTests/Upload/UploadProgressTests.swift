@@ -5,7 +5,6 @@ import TransportSFTP
 
 /// Several writers that send ranges of one file in random order, with interruptions.
 @Suite(.timeLimit(.minutes(10))) struct UploadProgressTests {
-    /// Keeps the last saved checkpoint.
     private final class CheckpointRecorder: Sendable {
         let last = Locked<Checkpoint?>(nil)
 
@@ -14,7 +13,6 @@ import TransportSFTP
         }
     }
 
-    /// A writer that sends one range after another.
     private struct Writer {
         /// The index of the current range.
         var index: Int?

@@ -35,7 +35,7 @@ import TransportSFTP
         }
     }
 
-    @Test func keepsIdenticalFile() async throws {
+    @Test func differentPolicyKeepsOnlyFilesWithSameSizeAndTime() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .different)
             let source = try transfer.source(content(1000))
@@ -68,7 +68,7 @@ import TransportSFTP
         }
     }
 
-    @Test func keepsNewerFile() async throws {
+    @Test func newerPolicyReplacesOnlyOlderFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .newer)
             let source = try transfer.source(content(1000))
@@ -259,7 +259,7 @@ import TransportSFTP
         }
     }
 
-    /// The error concerns only the file, so the queue continues to send other files to this server.
+    /// With 5, the name of the folder is too long, instead of the name of the file.
     @Test(arguments: [300, 5]) func treatsLongNameAsPermanentFailure(length: Int) async throws {
         try await ProcessFixture.with { fixture in
             let name = String(repeating: "x", count: length)
@@ -297,7 +297,6 @@ import TransportSFTP
         }
     }
 
-    /// The server's status contains no reason, so the transport determines the reason.
     @Test func explainsGenericFailure() async throws {
         let checks = Locked(0)
         let peer = ScriptedPeer { request in

@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Settings of the connections to an endpoint.
 @Suite struct ConnectionSettingsTests {
     @Test func usesProxy() async throws {
         // Requests to an http proxy contain the absolute URL (RFC 9112, section 3.2.2).
@@ -95,7 +94,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func errorNamesMissingAddressFamily() async throws {
+    @Test func errorNamesAddressFamilySetting() async throws {
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings = ["addressFamily": "ipv6"]
         let error = await upload.failure()

@@ -27,7 +27,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// An upload that exists resumes at its own URL. The creation URL gets no request.
     @Test func resumesWithoutCreation() async throws {
         var upload = try TestUpload(size: 10, answers: [[.offset(4)], [.accepted(10)]])
         upload.options.creationURL = upload.server.url("/projects/7/")

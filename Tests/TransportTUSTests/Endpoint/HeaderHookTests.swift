@@ -6,7 +6,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Calls to an app's header hook.
 @Suite struct HeaderHookTests {
     /// The script of a server that accepts the token with the given number and all later tokens.
     private static func script(from number: Int, status: Int = 401) -> ScriptedServer.Script {
@@ -69,7 +68,6 @@ import TransportTUS
         await refused.end()
     }
 
-    /// The client reads the offset before it sends the content again.
     @Test func readsOffsetAfterRejectedPATCH() async throws {
         let tokens = Tokens()
         let upload = try TestUpload(size: 10, headers: tokens.hook) { request, number in

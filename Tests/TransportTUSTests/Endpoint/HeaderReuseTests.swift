@@ -4,7 +4,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Reuse of the headers that an app's hook returned.
 @Suite struct HeaderReuseTests {
     /// The script of a server that accepts the token with the given number and all later tokens.
     private static func script(from number: Int) -> ScriptedServer.Script {

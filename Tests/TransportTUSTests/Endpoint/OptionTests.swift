@@ -4,7 +4,6 @@ import TransportSupport
 import TransportTUS
 
 @Suite struct OptionTests {
-    /// Options whose values all differ from the defaults.
     private static let nonDefaults = TUSOptions(
         chunkSize: 52_428_800, chunkMultiple: 262_144, singleRequestSize: 0, methodOverride: true,
         extensions: [.creation, .checksumTrailer], dialect: .ietf, creationMethod: .put,

@@ -6,7 +6,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Headers of a session.
 @Suite struct SessionHeaderTests {
     @Test func sessionHeadersAreSentWithEachRequestToEndpoint() async throws {
         var upload = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])

@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The size of each request.
 @Suite struct ChunkTests {
     /// The script of a server that stores all content, and rejects requests with more than `limit` bytes.
     private static func storing(limit: Int = .max) -> ScriptedServer.Script {

@@ -38,7 +38,6 @@ import TransportTUS
 
     private static func offset(_ offset: Int) -> ServerStep { answer(200, ["Other-Offset": "\(offset)"]) }
 
-    /// An upload to a server that uses the other dialect and offers the given extensions.
     private func upload(
         offers: String, features: [String: String] = [:], verifies: Bool = false, segments: Int = 1,
         _ script: @escaping ScriptedServer.Script

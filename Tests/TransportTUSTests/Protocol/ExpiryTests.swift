@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Uploads with an expiry date.
 @Suite struct ExpiryTests {
     private static let date = "Wed, 25 Jun 2014 16:00:00 GMT"
     private static let later = "Wed, 25 Jun 2014 16:00:01 GMT"

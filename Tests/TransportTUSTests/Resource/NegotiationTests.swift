@@ -113,7 +113,6 @@ import TransportTUS
         await end(server, upload)
     }
 
-    /// If the server supports both protocols, the client prefers tus.
     @Test func prefersTUS() async throws {
         let (server, upload) = try upload(dialect: "auto") { _ in
             [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation", "Accept-Patch": "application/partial-upload"])]
@@ -145,7 +144,6 @@ import TransportTUS
         await end(server, upload)
     }
 
-    /// The server rejects the creation of a tus upload, and supports Resumable Uploads for HTTP.
     @Test func findsOtherProtocolByRejectedCreation() async throws {
         let (server, upload) = try upload(dialect: "auto") { version in
             version == nil ? [.answer(404)] : [.answer(200, ["Upload-Limit": "max-size=100", "Upload-Draft-Interop-Version": "6"])]

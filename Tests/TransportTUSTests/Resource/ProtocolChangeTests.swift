@@ -62,7 +62,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A checkpoint with 4 of 10 bytes.
     private func checkpoint(_ name: String, _ server: ScriptedServer, mayBeComplete: Bool = false, hasURL: Bool = true) -> Checkpoint {
         var fields = ["\"confirmed\":\(hasURL ? 4 : 0)"]
         if hasURL { fields.append("\"url\":\"\(server.url("/files/1"))\"") }
@@ -71,7 +70,6 @@ import TransportTUS
         return Checkpoint(data: Data("{\(fields.joined(separator: ","))}".utf8), confirmed: hasURL ? 4 : 0)
     }
 
-    /// The protocol of the last request that created an upload.
     private func protocolOfLastCreation(_ server: ScriptedServer) -> String? {
         server.requests.last { $0.method == "POST" }.map {
             $0.headers["tus-resumable"] != nil ? "tus" : $0.headers["upload-draft-interop-version"] ?? "final"
@@ -91,7 +89,7 @@ import TransportTUS
         let expected =
             change.new == "tus" ? "now speaks tus 1.0.0 instead of Resumable Uploads for HTTP" : "now speaks Resumable Uploads for HTTP"
         #expect(error?.message.contains(expected) == true, "\(error?.message ?? "")")
-        // The queue restarts the file.
+        // Restarts the file, as the queue would.
         #expect(try await upload.run().bytes == 10)
         let newest = change.new == "final" ? "10" : change.new
         #expect(protocolOfLastCreation(scripted) == newest)

@@ -13,7 +13,7 @@ import TransportTUS
         "{\"type\": \"\(type)\", \"title\": \"x\", \"expected-offset\": \(offset), \"provided-offset\": 0}"
     }
 
-    /// Uploads a file to a server that already has 20 bytes, and rejects the first request with content.
+    /// Uploads a file to a server that already has 20 bytes, and that rejects the first request with content.
     private func upload(
         _ version: String, header: String?, body: String, mediaType: String = "application/problem+json"
     ) async throws -> TestUpload {
@@ -90,7 +90,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The client gives up if the server rejects each offset.
     @Test func endsIfConflictsRepeat() async throws {
         var upload = try TestUpload.resource(size: 100, version: "10") { request, _ in
             switch request.method {

@@ -109,7 +109,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The client sends the last byte only after a checkpoint states that the server may have completed the file.
     @Test func savesPossibleCompletionBeforeLastByte() async throws {
         let size = 8 << 20
         let count = Locked<Int?>(nil)
@@ -269,7 +268,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The client gives up if the server never completes the upload.
     @Test func endsIfServerNeverCompletesUpload() async throws {
         let upload = try TestUpload.resource(size: 10) { request, _ in
             switch request.method {

@@ -50,7 +50,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The limits in a later response replace earlier limits.
+    /// The limits in a later response replace earlier limits, unless they are invalid.
     @Test func followsChangedLimits() async throws {
         let upload = try TestUpload.resource(size: 100, limits: "max-append-size=40") { request, number in
             switch number {

@@ -77,7 +77,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A response to `PATCH` does not change the upload's URL.
     @Test func ignoresLocationInResponseToPATCH() async throws {
         var upload = try TestUpload.resource(size: 10) { request, number in
             switch number {

@@ -32,7 +32,6 @@ import TransportTUS
             overlapping.withLock { $0.append(request.method) }
         }
 
-        /// The methods of the requests that arrived while a request with content was running.
         var violations: [String] { overlapping.withLock { $0 } }
     }
 
@@ -83,8 +82,8 @@ import TransportTUS
             if number == 0 { return continueSteps + [.read(1000), .call { begin.yield() }, .silence] }
             return continueSteps + [.raw(ResourceServer.interim(version)), .read(nil), Self.state(true, version)]
         }
-        let remainingAllowance = Locked<Int?>(2000)
         // The first attempt may send 2,000 bytes.
+        let remainingAllowance = Locked<Int?>(2000)
         upload.allowance = { limit in
             remainingAllowance.withLock { left in
                 guard let rest = left else { return Allowance(bytes: limit) }
@@ -99,7 +98,6 @@ import TransportTUS
         await #expect(throws: CancellationError.self) { try await running.value }
         remainingAllowance.withLock { $0 = nil }
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
-        // The second attempt creates an upload again, and then sends the content.
         #expect(upload.methods == ["POST", "POST", "PATCH"])
         await upload.end()
     }

@@ -25,7 +25,6 @@ final class ResourceServer: Sendable {
     static let versions = ["3", "5", "6", "8", "9", "10", "final"]
 
     let version: String
-    /// Whether the server sends interim responses.
     let announces: Bool
     let state: Locked<State>
 
@@ -43,18 +42,15 @@ final class ResourceServer: Sendable {
         "HTTP/1.1 104 Upload Resumption Supported\r\n\(versionLine(version))\(lines)\r\n"
     }
 
-    /// The header line that declares whether the upload is complete.
     static func completeness(_ isComplete: Bool, _ version: String) -> String {
         version == "3" ? "Upload-Incomplete: ?\(isComplete ? 0 : 1)\r\n" : "Upload-Complete: ?\(isComplete ? 1 : 0)\r\n"
     }
 
-    /// The response to `OPTIONS`.
     static func options(_ version: String, limits: String? = nil) -> [ServerStep] {
         let limit = limits.map { "Upload-Limit: \($0)\r\n" } ?? ""
         return [.raw("HTTP/1.1 204 No Content\r\n\(versionLine(version))Accept-Patch: application/partial-upload\r\n\(limit)\r\n")]
     }
 
-    /// Returns the bytes of the final response to a successful request.
     func answer(to method: String, _ state: State) -> String {
         let line = Self.completeness(state.isComplete, version)
         switch (method, state.isComplete) {
@@ -113,7 +109,6 @@ extension TestUpload {
         return upload
     }
 
-    /// An upload with the IETF protocol to a server with the given steps for its requests.
     static func resource(size: Int, version: String = "8", limits: String? = nil, answers: [[ServerStep]]) throws -> TestUpload {
         try resource(size: size, version: version, limits: limits) { _, number in number < answers.count ? answers[number] : [.silence] }
     }

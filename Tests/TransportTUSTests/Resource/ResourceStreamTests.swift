@@ -59,7 +59,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The upload succeeds only if the server reports a digest.
     @Test func failsWithoutDigest() async throws {
         let upload = try upload(ResourceServer(version: "10", "", nil), reported: nil)
         let stream = try TestStream(upload.file, total: Self.size, ahead: 30)
@@ -68,7 +67,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// If the response to the last request is lost, the client requests the digest from the upload's URL.
     @Test func requestsDigestAfterLostResponse() async throws {
         let server = ResourceServer(version: "10", "", nil)
         let upload = try upload(server)

@@ -158,7 +158,6 @@ import TransportTUS
         }
     }
 
-    /// The client ignores a truncated response to `OPTIONS`.
     @Test func recoversFromTruncatedResponseToOPTIONS() async throws {
         guard case .raw(let whole)? = ResourceServer.options("10", limits: "max-append-size=40").first else { return }
         for position in 0...whole.utf8.count {

@@ -143,7 +143,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The response to the last of several requests rejects the whole file.
     @Test(arguments: ["8", "10", "final"]) func reportsRejectionOfWholeFileAfterChunks(version: String) async throws {
         var upload = try TestUpload.resource(size: 10, version: version) { request, number in
             switch number {

@@ -102,7 +102,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The client gives up if the server names another version in each rejection.
     @Test func endsIfVersionKeepsChanging() async throws {
         let upload = try TestUpload.resource(size: Self.size) { request, _ in
             let version = request.headers["upload-draft-interop-version"] ?? ""

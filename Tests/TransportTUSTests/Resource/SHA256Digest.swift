@@ -1,6 +1,5 @@
 import Crypto
 
-/// Computes SHA-256 digests.
 enum SHA256Digest {
     static func of(_ bytes: [UInt8]) -> [UInt8] { Array(SHA256.hash(data: bytes)) }
 }

@@ -31,7 +31,6 @@ final class BreakingServer: Sendable {
         state = Locked(State(stored: stored, cut: (method, cut)))
     }
 
-    /// The bytes of the response to a successful request.
     static func answer(to method: String, offset: Int, size: Int) -> String {
         let head =
             switch method {

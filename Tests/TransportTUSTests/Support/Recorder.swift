@@ -1,12 +1,10 @@
 import Locking
 import TransferCore
 
-/// Records the reports of an attempt.
 final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)])>(([], []))
     private let activityCounts = Locked<(activity: Int, waiting: Int)>((0, 0))
 
-    /// Yields each reported checkpoint.
     let saved: AsyncStream<Checkpoint>
     private let save: AsyncStream<Checkpoint>.Continuation
 
@@ -14,7 +12,6 @@ final class Recorder: Sendable {
         (saved, save) = AsyncStream.makeStream()
     }
 
-    /// Ends ``saved``.
     func end() { save.finish() }
 
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }

@@ -4,9 +4,7 @@ import ScriptedHTTP
 /// A tus server with one upload whose length may arrive later (extension *creation-defer-length*), and with configurable faults.
 final class StreamServer: Sendable {
     struct State {
-        /// The number of stored bytes.
         var stored = 0
-        /// The length of the upload, if it is known.
         var length: Int?
         /// The total number of bytes after which the server breaks one connection. Nil for no break, and after the break.
         var cut: Int?

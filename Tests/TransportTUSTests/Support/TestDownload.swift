@@ -32,7 +32,6 @@ struct TestDownload {
         try self.init { _, number in number < answers.count ? answers[number] : [.silence] }
     }
 
-    /// Runs one attempt.
     func run(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint,
@@ -56,7 +55,6 @@ struct TestDownload {
     /// The content of the part file, or of the complete file if there is no part file.
     var content: String? { text(".file.part", "file") }
 
-    /// The content of the part file, if it exists.
     var partContent: String? { text(".file.part") }
 
     private func text(_ names: String...) -> String? {
@@ -68,7 +66,6 @@ struct TestDownload {
         return nil
     }
 
-    /// Whether the file has its final name.
     var isInPlace: Bool { FileManager.default.fileExists(atPath: folder.appending("file").string) }
 
     func put(_ text: String) throws {

@@ -20,7 +20,6 @@ struct TestUpload {
     var credentials = FixedCredentials()
     var options = AttemptOptions()
     var remotePath = "a.bin"
-    /// The number of the attempt.
     var number = 1
     /// The position of the item in the session, counted from 0.
     var item: Int64 = 3
@@ -111,7 +110,6 @@ struct TestUpload {
     /// The requests that test whether checksums arrive in trailers.
     var trials: [ReceivedRequest] { server.requests.filter(\.isTrial) }
 
-    /// The number of requests for the server's features.
     var featureRequests: Int { server.requests.count { $0.method == "OPTIONS" } }
 
     var methods: [String] { requests.map(\.method) }

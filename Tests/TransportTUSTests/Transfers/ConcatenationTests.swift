@@ -111,7 +111,7 @@ import TransportTUS
         #expect(final.first?.headers["upload-length"] == nil)
         #expect(final.first?.headers["upload-concat"]?.contains("http") == false, "the URLs of the segments are relative")
         #expect(try content(upload) == TemporaryFile.content(size: size))
-        // One POST for each segment and one for the final upload, one HEAD, and one DELETE for each segment.
+        // Each segment needs one POST, one PATCH and one DELETE. The final upload needs one POST and one HEAD.
         #expect(upload.methods.count { $0 == "POST" } == lengths.count + 1)
         #expect(upload.methods.count { $0 == "PATCH" } == lengths.count)
         #expect(upload.methods.count { $0 == "HEAD" } == 1)
@@ -238,8 +238,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server may remove the expired segment at any time. The other segment is complete, so its content is not sent again.
-    @Test func restartsOnlyExpiredSegment() async throws {
+    /// Both segments have expired. One of them is complete, so only the other one is sent again.
+    @Test func restartsOnlyIncompleteExpiredSegment() async throws {
         let server = Server { request in request.method == "PATCH" ? [.read(nil), .reset] : nil }
         var upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
             server.answer(request).map { step in
@@ -313,7 +313,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func createsFinalUploadLastIfRequired() async throws {
+    @Test func repeatsFinalUploadAfterContentIfServerRejectsEarlyRequest() async throws {
         let server = Server { $0.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(400)] : nil }
         let upload = try upload(offers: "creation,concatenation,concatenation-unfinished", server: server)
         _ = try await upload.run()
@@ -323,7 +323,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func waitsForUnfinishedConcatenation() async throws {
+    @Test func failsTransientlyUntilConcatenationIsFinished() async throws {
         let isDone = Locked(false)
         let server = Server()
         let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in

@@ -4,7 +4,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Sources that grow during the upload.
 @Suite struct GrowingSourceTests {
     /// If the server loses confirmed bytes, the client can't send them again. The bytes may be gone from the disk, so the client would send
     /// zeros in their place.

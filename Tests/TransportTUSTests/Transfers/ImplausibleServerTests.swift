@@ -4,7 +4,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Servers that report impossible offsets or lengths.
 @Suite struct ImplausibleServerTests {
     @Test(arguments: [11, 1_000_000]) func rejectsOffsetBeyondEnd(offset: Int) async throws {
         let patch = try TestUpload(size: 10, answers: [[.created], [.accepted(offset)]])

@@ -219,7 +219,6 @@ import TransportTUS
             #expect(try await complete(upload, stream, context).bytes == 10)
             #expect(upload.methods.count { $0 == "POST" } == 1, "\(context)")
             check(upload, server, context)
-            // Each byte is sent only once.
             let sent = upload.requests.filter { $0.method == "PATCH" }.map(\.body.count).reduce(0, +)
             #expect(sent == Self.total, "\(context): \(upload.methods)")
             await upload.end()

@@ -51,7 +51,6 @@ import TransportTUS
         #expect(sizes.count <= total / (ahead / 2) + 1)
     }
 
-    /// The first bytes are sent as soon as they are available.
     @Test func sendsFirstBytesImmediately() async throws {
         let ahead = 4 << 20
         let sizes = try await sizes(total: 20 << 20, ahead: ahead, initial: Self.writeSize)

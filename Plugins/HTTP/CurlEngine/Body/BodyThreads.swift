@@ -51,7 +51,6 @@ struct BodyThreads {
         }
     }
 
-    /// Creates the state of a download; returns nil if the request is not a download.
     func download(_ pending: PendingRequest) -> DownloadState? {
         guard case .download(let sink, let threads) = pending.purpose else { return nil }
         let id = pending.id
@@ -63,7 +62,6 @@ struct BodyThreads {
         }
     }
 
-    /// Requests a writer thread, which writes queued buffers. If buffers remain after that, requests a writer thread again.
     private static func write(
         _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, notifyLoop: @escaping @Sendable () -> Void
     ) throws(TransferError) {

@@ -18,14 +18,12 @@ struct FileReadBuffer: Sendable {
     let limit: Int
     /// The number of bytes that the reader thread read into the storage; 0 at the end of the file.
     var count = 0
-    /// The error number of a failed read, or 0.
     var errorNumber: CInt = 0
 }
 
 /// Reads a range of a file for libcurl: cached bytes directly from the page cache, other bytes on a reader thread. Used only on the thread of
 /// ``CurlLoop``.
 final class FileBody {
-    /// The result of a read.
     enum Read {
         case bytes(Int)
         /// A reader thread is filling a buffer. Afterwards, the loop passes the buffer to ``receive(_:)``.
@@ -43,7 +41,7 @@ final class FileBody {
     private let end: Int64
     /// Fills a buffer on a reader thread and sends it back to the loop. Throws if no reader thread can start.
     private let readOnThread: (FileReadBuffer) throws(TransferError) -> Void
-    /// The buffers from reader threads that still have bytes for libcurl, in file order. libcurl has already received the bytes before `position`.
+    /// The filled buffers whose bytes libcurl has not received completely, in file order. libcurl has received all bytes before `position`.
     private var delivered: [FileReadBuffer] = []
     private var spare: TransferBuffer?
     private var isReadingOnThread = false
@@ -81,7 +79,6 @@ final class FileBody {
         return .later
     }
 
-    /// Stores a filled buffer from a reader thread.
     func receive(_ filled: FileReadBuffer) {
         isReadingOnThread = false
         delivered.append(filled)

@@ -20,7 +20,6 @@ package final class HTTPBodyStream: Sendable {
         var count = 0
         var isFinished = false
         var failure: (any Error)?
-        /// Whether the stream belongs to a request.
         var isAttached = false
         /// Whether the stream's request has ended.
         var isAbandoned = false

@@ -8,11 +8,7 @@ package struct ReaderThreads: Sendable {
     let readsCachedFilesDirectly: Bool
     private let find: @Sendable (FileReader) -> WorkerThreads
 
-    /// Creates reader threads.
-    ///
-    /// - Parameters:
-    ///   - readsCachedFilesDirectly: Whether the engine's thread reads cached bytes itself.
-    ///   - find: Returns the threads for a file. Called on the engine's thread.
+    /// - Parameter find: Returns the threads for a file. Called on the engine's thread.
     package init(readsCachedFilesDirectly: Bool = true, _ find: @escaping @Sendable (FileReader) -> WorkerThreads) {
         self.readsCachedFilesDirectly = readsCachedFilesDirectly
         self.find = find

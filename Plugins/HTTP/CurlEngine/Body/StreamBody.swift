@@ -1,6 +1,5 @@
 /// Passes the bytes of an ``HTTPBodyStream`` to libcurl. Used only on the thread of ``CurlLoop``.
 final class StreamBody {
-    /// The bytes that can be read now, or the reason why none can be.
     enum Availability {
         case bytes(Int)
         /// No bytes are available yet. The stream wakes the loop when bytes arrive or the body ends.

@@ -2,7 +2,6 @@ import TransferCore
 
 /// The unsent bytes of a request's body, and their rate limit. Used only on the thread of ``CurlLoop``.
 struct UploadState {
-    /// The result of ``read(into:)``.
     enum Read {
         case bytes(Int)
         /// No bytes are available, or the rate limits allow none now. The transfer pauses.
@@ -54,7 +53,6 @@ struct UploadState {
         }
     }
 
-    /// Passes a filled buffer from a reader thread to the body.
     mutating func receive(_ buffer: FileReadBuffer) {
         source.receive(buffer)
     }

@@ -64,7 +64,6 @@ package struct ConnectionKey: Hashable {
     let share: UnsafeMutableRawPointer
     /// The value of the use counter when the pool was last used. The pool with the lowest value is the least recently used.
     fileprivate var lastUse: UInt64 = 0
-    /// The number of transfers that use the pool.
     fileprivate var users = 0
 
     init() throws(CurlEngineError) {
@@ -82,7 +81,6 @@ package struct ConnectionKey: Hashable {
     }
 }
 
-/// The connection pools of one loop.
 struct ConnectionPools {
     /// The maximum number of idle pools. Beyond this number, the least recently used idle pool is dropped with its connections.
     static let maximumIdle = 8

@@ -228,7 +228,6 @@ import TransportSupport
         complete(transfer, transfer.result(code))
     }
 
-    /// Fails all requests, and frees the loop's resources.
     private func end() {
         for command in mailbox.close() {
             if case .start(let pending) = command { waiting.append(pending) }

@@ -2,7 +2,6 @@ import CCurl
 import TransferCore
 
 extension EasyHandle {
-    /// Sets the connection options of the handle.
     func apply(_ options: ConnectionOptions, defaultConnectTimeout: Duration) throws(CurlEngineError) {
         let timeout = options.connectTimeout ?? defaultConnectTimeout
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(min(max(timeout / .milliseconds(1), 1), Double(CInt.max))))

@@ -27,7 +27,6 @@ import CCurl
         unsafe socketFailure.deallocate()
     }
 
-    /// Resets the handle for the next transfer.
     func reset() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_SHARE, nil)
         // Makes libcurl free the upload buffer. Each transfer with a body sets its own size.
@@ -48,7 +47,6 @@ import CCurl
     /// Whether a socket could not be opened since the last reset, because no file descriptor was free.
     var lacksDescriptors: Bool { unsafe socketFailure.pointee != 0 }
 
-    /// Returns libcurl's description of the transfer's result.
     func describe(_ code: CURLcode) -> String {
         unsafe String(cString: errorText[0] == 0 ? curl_easy_strerror(code) : UnsafePointer(errorText))
     }

@@ -13,7 +13,6 @@ enum LoopCommand: Sendable {
     /// The number of unwritten buffers of the response's body has fallen to the requested maximum
     /// (``WriteQueue/requestNotification(atUnwritten:)``), or a write failed.
     case downloadWritten(PendingRequest.ID)
-    /// Ends all requests and the loop.
     case stop
 }
 
@@ -99,7 +98,6 @@ enum LoopCommand: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Waits until the loop has ended and released its resources.
     func waitUntilEnded() async {
         await withCheckedContinuation { continuation in
             let hasEnded = state.withLock { state in

@@ -7,19 +7,16 @@ import TransportSupport
 struct PendingRequest: Sendable {
     typealias ID = UInt64
 
-    /// The kind of result that the caller needs.
     enum Purpose: Sendable {
         case response
         case download(any HTTPResponseSink, writers: WorkerThreads?)
         case socket
     }
 
-    /// The result of a request.
     enum Outcome: Sendable {
         case response(HTTPResponse)
         case socket(FileDescriptor)
 
-        /// The response. Throws if the result is a socket.
         var response: HTTPResponse {
             get throws(CurlEngineError) {
                 guard case .response(let response) = self else { throw .wrongOutcome }
@@ -27,7 +24,6 @@ struct PendingRequest: Sendable {
             }
         }
 
-        /// The socket. Throws if the result is a response.
         var socket: FileDescriptor {
             get throws(CurlEngineError) {
                 guard case .socket(let socket) = self else { throw .wrongOutcome }

@@ -2,7 +2,6 @@ import CCurl
 import TransferCore
 
 extension Transfer {
-    /// Registers the callbacks of this transfer with libcurl. libcurl passes a pointer to the transfer to each callback.
     func setCallbacks() {
         let easy = unsafe handle.pointer
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()

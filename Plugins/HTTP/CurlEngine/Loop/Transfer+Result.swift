@@ -23,7 +23,6 @@ extension Transfer {
         }
     }
 
-    /// Adds the number of sent body bytes to an error.
     func withSent(_ error: any Error) -> any Error {
         guard var failure = error as? CurlEngineError else { return error }
         failure.sent = upload.sent

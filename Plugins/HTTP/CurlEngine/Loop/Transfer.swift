@@ -41,7 +41,6 @@ import TransferCore
         unsafe curl_slist_free_all(headerList)
     }
 
-    /// Whether the request has trailers, the header fields after its body.
     var hasTrailers: Bool { pending.request.trailers != nil }
 
     /// Returns the transfer that libcurl passed to a callback. The loop retains the transfer until the handle is reset.

@@ -12,19 +12,15 @@ package struct ConnectionOptions: Sendable {
     /// info, in base64 (RFC 7469, section 2.4). In addition, the server's certificate must be valid.
     package var pinnedPublicKeys: [String] = []
 
-    /// The proxy to use.
     package var proxy = Proxy.environment
 
     /// The network interface or local IP address of outgoing connections; nil to let the system choose.
     package var localInterface: String?
 
-    /// The kind of IP address to use.
     package var addressFamily = AddressFamily.any
 
-    /// The version of HTTP to use.
     package var httpVersion = HTTPVersion.http1
 
-    /// How to verify the server's certificate.
     package var verification = ServerVerification.required
 
     /// The time limit for establishing a connection, including TLS; nil for ``CurlEngine/Configuration/connectTimeout``.
@@ -33,17 +29,13 @@ package struct ConnectionOptions: Sendable {
     /// Creates the default options: TLS 1.2 or later with verification, HTTP/1.1, and the proxy from the environment.
     package init() {}
 
-    /// A kind of IP address.
     package enum AddressFamily: Hashable, Sendable {
         /// IPv6 and IPv4, whichever connects first (RFC 8305).
         case any
-        /// IPv4 only.
         case ipv4
-        /// IPv6 only.
         case ipv6
     }
 
-    /// A version of HTTP.
     package enum HTTPVersion: Hashable, Sendable {
         /// HTTP/1.1, one request at a time on each connection.
         case http1
@@ -63,7 +55,6 @@ package struct ClientCertificate: Sendable {
     /// The passphrase of the private key; nil if the key is not encrypted.
     package var passphrase: Secret?
 
-    /// Creates a certificate from files.
     package init(certificateFile: String, keyFile: String? = nil, passphrase: Secret? = nil) {
         self.certificateFile = certificateFile
         self.keyFile = keyFile

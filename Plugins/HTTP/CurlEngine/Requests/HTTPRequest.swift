@@ -14,7 +14,6 @@ package struct HTTPRequest: Sendable {
     /// The content to send after the headers.
     package var body: HTTPBody
 
-    /// The connection options.
     package var connection: ConnectionOptions
 
     /// Whether to send `Expect: 100-continue` and to wait up to 0.3 s for the response before the body is sent (RFC 9110, section 10.1.1).
@@ -44,7 +43,6 @@ package struct HTTPRequest: Sendable {
     /// libcurl ends a request if the headers of its responses exceed 300 KiB in total. The error is the same as for a broken connection.
     package var observeInterimResponse: (@Sendable (_ head: HTTPResponseHead) -> Void)?
 
-    /// Creates a request.
     package init(
         method: String, url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none,
         expectsContinue: Bool = false, connection: ConnectionOptions = ConnectionOptions(),

@@ -31,6 +31,5 @@ package struct HTTPResponseHead: Sendable {
     /// The status code, for example 206.
     package var status: Int
 
-    /// The headers.
     package var headers: HTTPHeaders
 }

@@ -5,7 +5,6 @@ import TransportSupport
 /// A loop on a dedicated thread that runs one download at a time. The sink writes on this thread, so no other thread needs to be woken. A sink
 /// that hangs blocks only this thread.
 final class DedicatedLoop: Sendable {
-    /// One download's reservation of the loop.
     final class Reservation: Sendable {
         private struct State {
             /// The error that ended the caller's wait for the download; nil while the caller waits.
@@ -60,7 +59,6 @@ final class DedicatedLoop: Sendable {
         }
     }
 
-    /// Frees the loop for another download.
     func release() { reservation.withLock { $0 = nil } }
 
     /// Ends the download and the thread. If the sink is writing, this method does not wait for the thread, because the write may never return.

@@ -21,7 +21,6 @@ struct DownloadState {
         case failed(any Error)
     }
 
-    /// The size of a buffer in bytes.
     private static let bufferSize = 256 * 1024
     /// The time after which a dedicated loop writes the bytes that it has gathered, even if they do not fill a buffer.
     private static let maximumGatheringTime = Duration.milliseconds(50)
@@ -36,7 +35,6 @@ struct DownloadState {
     /// The download's reservation of a dedicated loop; nil on the shared loop.
     private let reservation: DedicatedLoop.Reservation?
     private let queue = WriteQueue()
-    /// Requests a writer thread for the buffers in the queue.
     private let requestWriter: (WriteQueue) throws(TransferError) -> Void
     private let extraBuffers: BufferBudget
     private var pace: TransferPacer
@@ -49,11 +47,9 @@ struct DownloadState {
     /// On a dedicated loop, the time of the last write.
     private var wroteAt = ContinuousClock.now
     private var spares: [TransferBuffer] = []
-    /// The number of allocated buffers.
     private var allocatedBuffers = 0
     /// The number of buffers that were passed to a writer thread and have not come back yet.
     private var writing = 0
-    /// The number of bytes that the sink has written.
     private var written: Int64 = 0
     /// The last value that was passed to `progress`.
     private var reported: Int64 = 0
@@ -143,7 +139,6 @@ struct DownloadState {
         return .accepted
     }
 
-    /// Writes the gathered bytes on this thread.
     private mutating func writeGathered(_ reservation: DedicatedLoop.Reservation) throws {
         wroteAt = .now
         guard let buffer = gathering, buffer.count > 0 else { return }
@@ -183,7 +178,6 @@ struct DownloadState {
         progress?(written)
     }
 
-    /// Ends the transfer. Unwritten bytes are dropped.
     mutating func close() {
         queue.close()
         extraBuffers.left += max(0, allocatedBuffers - Self.guaranteedBuffers)
@@ -206,7 +200,6 @@ struct DownloadState {
         return WriteBuffer(storage: TransferBuffer(count: Self.bufferSize))
     }
 
-    /// Passes the gathered bytes to a writer thread.
     private mutating func handOver() throws(TransferError) {
         guard let buffer = gathering, buffer.count > 0 else { return }
         gathering = nil

@@ -71,7 +71,6 @@ struct ResponseCollector {
     /// The status and the headers of the last response, which may be an interim response.
     var head: HTTPResponseHead { HTTPResponseHead(status: status, headers: headers) }
 
-    /// The headers of the last response, which may be an interim response.
     var headers: HTTPHeaders {
         HTTPHeaders(parsing: headerBytes.split(whereSeparator: { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }).dropFirst())
     }

@@ -11,9 +11,6 @@ package struct ClientResources: Sendable {
     let accepted = AcceptedCredentials()
     private let warnings = Locked<Set<String>>([])
 
-    /// - Parameters:
-    ///   - disks: The threads that read and write files.
-    ///   - hook: The app's header hook.
     package init(disks: DiskThreads, hook: HeaderHookCaller?) {
         self.disks = disks
         self.hook = hook

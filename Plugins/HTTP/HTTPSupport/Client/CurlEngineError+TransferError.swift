@@ -96,7 +96,6 @@ extension CurlEngineError {
         }
     }
 
-    /// Returns the end of the message about a server that closes connections without a response.
     private func hint(at origin: Origin, _ isEndpoint: Bool) -> String {
         let scheme = isEndpoint && origin.scheme == "http" ? " If the port uses TLS, change http to https in the address." : ""
         return " A proxy may be accepting connections for a server that is down.\(scheme)"

@@ -34,7 +34,7 @@ package struct EndpointClient: Sendable {
 
     /// The origin of the endpoint's address.
     package let origin: Origin
-    /// The endpoint's address. The counts of renewals and the accepted credentials are stored for this address.
+    /// The endpoint's address. Renewal counts and accepted credentials are stored separately for each address.
     package let endpointAddress: String
     /// ``endpointAddress`` without its query.
     private let location: String
@@ -49,13 +49,7 @@ package struct EndpointClient: Sendable {
     private let trustedOrigins: Set<Origin>
 
     /// - Parameters:
-    ///   - endpoint: The endpoint.
-    ///   - origin: The origin of the endpoint's address.
     ///   - userName: The user name in the endpoint's address.
-    ///   - options: The endpoint's options for requests.
-    ///   - sessionHeaders: The headers of the session.
-    ///   - provider: Supplies the secrets of the endpoint's credentials.
-    ///   - resources: The resources that the attempts of one transport share.
     ///   - context: The attempt that the requests belong to; nil for requests outside a session.
     package init(
         _ endpoint: Endpoint, origin: Origin, userName: String?, options: RequestOptions, sessionHeaders: HTTPHeaders,
@@ -77,7 +71,6 @@ package struct EndpointClient: Sendable {
     /// The quirks that earlier responses of servers revealed.
     package var quirks: ServerQuirks { resources.quirks }
 
-    /// Whether the app has a header hook.
     package var hasHeaderHook: Bool { resources.hook != nil }
 
     /// The number of times that the app's hook has renewed the credentials of this endpoint.
@@ -85,7 +78,7 @@ package struct EndpointClient: Sendable {
 
     /// Sends a request and returns the final response, regardless of its status.
     ///
-    /// - Parameter outgoing: The request. After the call, even after an error, it contains the last requested URL.
+    /// - Parameter outgoing: The request. Each redirect changes its URL, even if the request fails afterwards.
     /// - Throws: A ``CurlEngineError`` if there is no complete response; a `TransferError` if the URL is invalid, a secret can't be read, the app's
     ///   hook fails, or the server redirects too often; the sink's error; or `CancellationError`.
     package func send(_ outgoing: inout EndpointRequest) async throws -> EndpointResponse {

@@ -11,10 +11,6 @@ package struct EndpointCredentials {
 
     private static let connectionKinds: Set<CredentialReference.Kind> = [.clientKeyPassphrase, .proxyPassword]
 
-    /// - Parameters:
-    ///   - references: The endpoint's credentials.
-    ///   - userName: The user name in the endpoint's address.
-    ///   - origin: The endpoint's origin.
     package init(references: [CredentialReference], userName: String?, origin: Origin, provider: any CredentialProvider) {
         self.references = references
         self.userName = userName

@@ -27,7 +27,6 @@ package struct EndpointResponse: Sendable {
     package let credentialsWereAccepted: Bool
     /// The text that follows "The proxy" in error messages; nil if the configuration uses no proxy. The proxy itself may have sent the response.
     package let proxyDescription: String?
-    /// The credentials that the request carried.
     let credentials: [HTTPHeaders.Field]
 
     package init(

@@ -154,7 +154,6 @@ package final class HeaderHookCaller: Sendable {
     }
 }
 
-/// The headers that an app's hook added, changed or removed.
 private struct HeaderChange: Sendable {
     /// The changed names, in lower case, and the fields that the hook returned for them; no fields for a removed name.
     private let changes: [(name: String, fields: [HTTPHeaders.Field])]

@@ -10,9 +10,6 @@ package final class ServerQuirks: Sendable {
         let endpoint: String
         let path: RemotePath
 
-        /// - Parameters:
-        ///   - endpoint: The endpoint's address.
-        ///   - path: The file's remote name.
         package init(endpoint: String, path: RemotePath) {
             self.endpoint = endpoint
             self.path = path

@@ -41,7 +41,6 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
         }
     }
 
-    /// Adds a waiter to the task for a key, and starts the task if it is not running.
     private func join(
         _ key: Key, _ waiter: Int, _ continuation: CheckedContinuation<Value, any Error>, unless isCancelled: Locked<Bool>,
         _ work: @escaping @Sendable () async throws -> Value

@@ -2,7 +2,6 @@
 struct ByteRanges: Sendable, Hashable {
     private(set) var ranges: [Range<Int64>] = []
 
-    /// Creates the set of all bytes before a position.
     init(upTo position: Int64 = 0) {
         if position > 0 { ranges = [0..<position] }
     }
@@ -10,10 +9,8 @@ struct ByteRanges: Sendable, Hashable {
     /// The position of the first missing byte.
     var prefix: Int64 { ranges.first.flatMap { $0.lowerBound == 0 ? $0.upperBound : nil } ?? 0 }
 
-    /// The number of bytes in the set.
     var count: Int64 { ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
 
-    /// The position after the last range.
     var end: Int64 { ranges.last?.upperBound ?? 0 }
 
     mutating func insert(_ range: Range<Int64>) {
@@ -31,7 +28,6 @@ struct ByteRanges: Sendable, Hashable {
         ranges.replaceSubrange(first..<last, with: [start..<end])
     }
 
-    /// The missing ranges of a file of `size` bytes.
     func gaps(upTo size: Int64) -> [Range<Int64>] {
         var gaps: [Range<Int64>] = []
         var position: Int64 = 0

@@ -14,7 +14,6 @@ package struct DigestCheck: Sendable {
         expected = try Checksum(expectedBy: options)
     }
 
-    /// Whether the server must send a checksum.
     var needsServerChecksum: Bool { verification == .checksum && expected == nil }
 
     /// The headers that request a checksum from the server; empty if the server's checksum is not needed.
@@ -44,7 +43,6 @@ package struct DigestCheck: Sendable {
         return verification == .none ? nil : remote?.digest
     }
 
-    /// The error for a download whose checksum differs.
     func mismatch(of name: String) -> TransferError {
         TransferError(
             .resumeLost, .checksumMismatch,

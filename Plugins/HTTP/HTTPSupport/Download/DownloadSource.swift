@@ -24,11 +24,6 @@ package struct DownloadSource: Sendable {
     let options: RequestOptions
     let get: Get
 
-    /// - Parameters:
-    ///   - attempt: The attempt to download the file.
-    ///   - url: The URL of the file.
-    ///   - client: The endpoint's client.
-    ///   - get: Sends a request for the file.
     package init(_ attempt: FileAttempt, at url: String, of client: EndpointClient, _ get: @escaping Get) {
         name = "\(attempt.remotePath) at \(client.origin)"
         shownURL = String(url.prefix { $0 != "?" })

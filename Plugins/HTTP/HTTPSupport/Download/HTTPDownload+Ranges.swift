@@ -2,7 +2,6 @@ import CurlEngine
 import TransferCore
 
 extension HTTPDownload {
-    /// Downloads all missing bytes, and saves checkpoints.
     func fetch(into partFile: PartFile) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {

@@ -126,7 +126,6 @@ package struct HTTPDownload: Sendable {
         partFile.confirm(extent.received.prefix)
     }
 
-    /// Checks that all bytes arrived, and finishes the file.
     private func complete(_ partFile: PartFile) async throws -> TransferReceipt {
         let writer = try await threads.run { try partFile.open() }
         let (remote, size) = (partFile.remote, partFile.received.prefix)

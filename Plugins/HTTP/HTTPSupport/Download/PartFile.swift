@@ -28,11 +28,9 @@ final class PartFile: Sendable {
         var writer: FileWriter?
         var received: ByteRanges
         var plan: RangePlan
-        /// The number of bytes that this attempt has written.
         var written: Int64 = 0
         /// The position before which a checkpoint confirms all bytes.
         var confirmed: Int64
-        /// The number of threads that are writing.
         var writing = 0
         var isSealed = false
         /// Resumes ``seal()``.
@@ -41,11 +39,9 @@ final class PartFile: Sendable {
 
     /// The destination. If the server names the file, only the folder is known in advance.
     private let destination: DownloadDestination
-    /// Whether the server names the file.
     let isNamedByServer: Bool
     /// The server's description of the file in a response to an earlier attempt.
     let known: RemoteFile?
-    /// Yields when it is time to save a checkpoint.
     let checkpointsDue: AsyncStream<Void>
     /// Yields once, after the first write, when the part file is open. ``endOpened()`` ends the stream.
     let opened: AsyncStream<Void>
@@ -93,12 +89,10 @@ final class PartFile: Sendable {
         }
     }
 
-    /// The local name of the file, relative to the destination's root.
     func name(of remote: RemoteFile) -> FilePath { destination.named(by: remote).name }
 
     // MARK: Ranges
 
-    /// Reads or changes the plan of the next requests.
     func plan<Result>(_ body: (inout RangePlan) -> Result) -> Result { state.withLock { body(&$0.plan) } }
 
     /// Stores a response's description of the file.

@@ -1,10 +1,8 @@
-/// A range of a file for one request.
 struct FileRange: Sendable, Hashable {
     var start: Int64
     /// The position after the last byte; nil for the end of the file.
     var end: Int64?
 
-    /// The whole file.
     static let whole = FileRange(start: 0)
 
     /// The value of the header `Range` (RFC 9110, section 14.2); nil for the whole file.
@@ -46,7 +44,6 @@ struct RangePlan: Sendable {
     /// The lower limit of ``maximumRangeSize`` for a file with several ranges, and the size of the first range of a file of unknown size.
     private var smallest: Int64 { min(Self.smallest, threshold) }
 
-    /// Adds the missing ranges of a file.
     mutating func add(_ gaps: [Range<Int64>], of size: Int64) {
         maximumRangeSize =
             size < threshold ? max(size, 1) : min(Self.largest, max(smallest, size / (Int64(parallel) * Self.rangesPerConnection)))
@@ -56,7 +53,6 @@ struct RangePlan: Sendable {
     /// Adds a range, which is requested before all other ranges.
     mutating func add(_ range: FileRange) { pending.append(range) }
 
-    /// Removes and returns the next range to request; nil if no range is left.
     mutating func nextRange() -> FileRange? {
         guard let next = pending.popLast() else { return nil }
         guard let end = next.end, end - next.start > maximumRangeSize else { return next }

@@ -17,7 +17,6 @@ final class RangeSink: HTTPResponseSink {
         var position: Int64
         /// The position after the last byte of the range; nil if it is unknown.
         var end: Int64?
-        /// The position that the response must not exceed.
         var limit = RemoteFile.maximumLength
     }
 
@@ -35,10 +34,8 @@ final class RangeSink: HTTPResponseSink {
         state = Locked(State(position: range.start, end: range.end))
     }
 
-    /// Whether the response has the requested range or the whole file.
     var isAccepted: Bool { state.withLock { $0.isAccepted } }
 
-    /// The position before which all bytes of the range were written.
     var position: Int64 { state.withLock { $0.position } }
 
     var offset: Int64 { position }
@@ -172,7 +169,6 @@ final class RangeSink: HTTPResponseSink {
         )
     }
 
-    /// The file name extensions for each coding.
     private static let endings: [String: Set<String>] = [
         "gzip": ["gz", "tgz", "svgz"], "x-gzip": ["gz", "tgz", "svgz"], "compress": ["z"], "x-compress": ["z"], "br": ["br"],
         "zstd": ["zst", "tzst"], "x-bzip2": ["bz2", "tbz2"], "x-xz": ["xz", "txz"],

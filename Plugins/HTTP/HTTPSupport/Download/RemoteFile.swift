@@ -15,7 +15,6 @@ package struct RemoteFile: Codable, Sendable, Hashable {
     var length: Int64?
     /// The modification time in nanoseconds since 1970; nil if the server does not send it.
     var modificationTime: Int64?
-    /// The checksum of the whole file.
     var digest: Checksum?
     /// The local name that the server suggests; nil for the name of the destination.
     var name: String?
@@ -65,7 +64,6 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         return received
     }
 
-    /// Creates a checkpoint with this description and the received ranges.
     func checkpoint(of received: ByteRanges) throws -> Checkpoint {
         var remote = self
         remote.received = received == ByteRanges(upTo: received.prefix) ? nil : received

@@ -150,7 +150,6 @@ extension RequestOptions {
     /// The trusted origins in addition to the endpoint's; see ``origins``.
     package var trustedOrigins: Set<Origin> { Set(origins.compactMap(Origin.init(text:))) }
 
-    /// The additional headers, sorted by name.
     var sortedHeaders: HTTPHeaders {
         headers.sorted { $0.key < $1.key }.reduce(into: HTTPHeaders()) { $0.append($1.key, $1.value) }
     }

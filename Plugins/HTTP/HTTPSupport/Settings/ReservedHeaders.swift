@@ -21,7 +21,6 @@ package struct ReservedHeaders: Sendable {
     private let prefixes: [String]
 
     /// - Parameters:
-    ///   - transport: The transport.
     ///   - names: Additional names that only this transport reserves, in lower case.
     ///   - prefixes: Prefixes of additional reserved names, in lower case.
     package init(of transport: TransportID, names: Set<String> = [], prefixes: [String] = []) {
@@ -95,7 +94,6 @@ package struct ReservedHeaders: Sendable {
         return character.isASCII && (character.isLetter || character.isNumber || "!#$%&'*+-.^_`|~".contains(character))
     }
 
-    /// The error for a reserved header that an app's hook changed.
     func changedByHook(_ name: String) -> TransferError {
         TransferError(
             .permanent, .invalidHeader, "The app's header hook changed \(name), which is reserved by the \(transport) transport.")

@@ -16,7 +16,6 @@ enum DAVElement: String, CaseIterable, Sendable {
 /// Rejects document type declarations, so a document can define no entities and refer to no other document. Accepts only UTF-8. The reader
 /// uses a limited amount of memory, regardless of the document.
 struct DAVElementReader {
-    /// The start or end of an element.
     enum Event: Hashable, Sendable {
         case start(DAVElement)
         /// The end, with the element's own text. The text is empty unless ``DAVElement/hasText``.
@@ -53,7 +52,6 @@ struct DAVElementReader {
     /// The maximum number of bytes of a tag, and of an element's text. An `href` has at most 12,288 bytes: PATH_MAX (limits.h) with each
     /// byte percent-encoded.
     private static let maximumBytes = 32 * 1024
-    /// The maximum number of nested elements.
     private static let maximumDepth = 64
     /// The maximum number of namespaces in scope.
     private static let maximumNamespaces = 256

@@ -9,7 +9,6 @@ import TransferCore
 final class FolderCreation: Sendable {
     /// The state of a folder according to the server.
     enum Outcome: Sendable {
-        /// The folder was created now.
         case created
         /// The name exists, as a folder or a file. WebDAV's response does not show which.
         case exists

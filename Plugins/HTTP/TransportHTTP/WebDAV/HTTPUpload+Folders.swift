@@ -1,7 +1,6 @@
 import HTTPSupport
 import TransferCore
 
-/// The folders of uploads to WebDAV servers.
 extension HTTPUpload {
     private var session: String { attempt.origin.session }
 
@@ -31,10 +30,6 @@ extension HTTPUpload {
     }
 
     /// Returns whether a failed `PUT` may succeed after ``createFoldersAgain(after:)``.
-    ///
-    /// - Parameters:
-    ///   - endpointResponse: The response to the failed `PUT`.
-    ///   - folder: The result of ``createFoldersAgain(after:)``.
     func canStoreNow(_ endpointResponse: EndpointResponse, in folder: FolderCreation.Outcome) -> Bool {
         switch folder {
         case .created: true

@@ -96,7 +96,6 @@ final class ListingSink: HTTPResponseSink {
         }
     }
 
-    /// Ends ``arrivals``.
     func end() { hasArrived.finish() }
 
     /// Checks that the response is complete.

@@ -11,7 +11,6 @@ struct MultistatusReader {
         /// The status of the whole resource; nil if the server reports only the status of its properties.
         var status: Int?
 
-        /// Whether the server reports that the resource no longer exists.
         var isGone: Bool { status == 404 || status == 410 }
     }
 
@@ -53,7 +52,6 @@ struct MultistatusReader {
         return members
     }
 
-    /// Checks that the response is complete.
     func finish() throws(DAVElementReader.Malformed) { try reader.finish() }
 
     private mutating func begin() {
@@ -97,7 +95,6 @@ struct MultistatusReader {
 }
 
 extension [UInt8] {
-    /// The bytes without surrounding white space.
     fileprivate var trimmed: [UInt8] {
         guard let first = firstIndex(where: { !DAVElementReader.isSpace($0) }),
             let last = lastIndex(where: { !DAVElementReader.isSpace($0) })

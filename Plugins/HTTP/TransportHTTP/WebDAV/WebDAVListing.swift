@@ -57,7 +57,6 @@ struct WebDAVListing: Sendable {
         guard try sink.finish() else { throw notAFolder }
     }
 
-    /// Returns whether the listed URL is the URL of a file.
     private func isFile() async throws -> Bool {
         let sink = ListingSink(maximumBytes: Self.maximumBytes) { TransferError(.protocolViolation, .invalidResponse, $0) }
         let endpointResponse = try await sendOrRepeat(server.address.download(TransferNames(path)), depth: 0, sink)
@@ -86,7 +85,6 @@ struct WebDAVListing: Sendable {
 }
 
 extension EndpointResponse {
-    /// The error for a response to `PROPFIND` that is not a listing.
     fileprivate func listingFailure(of path: RemotePath) -> TransferError {
         switch status {
         case 404, 410: error(.permanent, .noSuchRemoteFile, "has no folder \(path)")

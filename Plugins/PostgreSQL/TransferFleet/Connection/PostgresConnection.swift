@@ -3,7 +3,6 @@ import TransferKit
 
 /// A connection to a fleet's database. Runs on its own dispatch queue, because calls to libpq block. Reconnects if the connection was lost.
 package actor PostgresConnection {
-    /// Runs the actor on a dispatch queue, so that it never blocks the cooperative thread pool.
     private final class Executor: SerialExecutor {
         private let queue = DispatchQueue(label: "transferkit.postgresql")
 
@@ -13,7 +12,6 @@ package actor PostgresConnection {
         }
     }
 
-    /// The maximum number of repetitions of a transaction that fails only because of concurrent transactions.
     private static let maximumRepetitions = 5
 
     package nonisolated let url: PostgresURL
@@ -95,7 +93,6 @@ package actor PostgresConnection {
         return link
     }
 
-    /// Runs a closure, and converts its PostgreSQL errors to queue errors.
     private func translatingErrors<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()

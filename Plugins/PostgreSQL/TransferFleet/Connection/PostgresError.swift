@@ -1,6 +1,5 @@
 /// An error from PostgreSQL, or from the connection to PostgreSQL.
 package struct PostgresError: Error, CustomStringConvertible {
-    /// The kind of failure.
     package enum Kind: Equatable {
         /// The connection can't be opened, or was lost. The last statement may have taken effect.
         case connection

@@ -12,7 +12,6 @@ import CPostgres
     var statementTimeout = Duration.seconds(8)
 
     private let handle: OpaquePointer
-    /// Whether the connection was lost.
     private(set) var isLost = false
 
     /// Opens a connection. Blocks for at most a few seconds, unless the URL has a longer `connect_timeout`.
@@ -40,7 +39,6 @@ import CPostgres
 
     deinit { unsafe PQfinish(handle) }
 
-    /// The descriptor of the connection's socket, for poll(2).
     var socket: CInt { unsafe PQsocket(handle) }
 
     /// Returns whether the server process with this ID accepted the connection. If not, the connection goes through a pooler such as

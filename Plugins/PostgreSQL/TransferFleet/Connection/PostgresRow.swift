@@ -55,7 +55,6 @@ package struct PostgresRow: Sendable {
         return Date(timeIntervalSince1970: seconds)
     }
 
-    /// A value that is stored as JSON.
     package func json<Value: Decodable>(_ type: Value.Type, _ column: Int) throws(PostgresError) -> Value {
         do {
             return try JSONDecoder().decode(type, from: Data(try text(column).utf8))

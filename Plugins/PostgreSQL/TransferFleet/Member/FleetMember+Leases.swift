@@ -13,7 +13,7 @@ extension FleetMember {
             } catch let error as QueueError where error.code == .evicted {
                 return end(with: error)
             } catch {
-                // The sessions continue until their leases end, and the next heartbeat retries.
+                // The sessions continue until their deadlines. The next heartbeat retries.
                 logger.warning("\(error)")
             }
         }
@@ -23,7 +23,6 @@ extension FleetMember {
         let began = ContinuousClock.now
         var leases: [(lease: LeaseReference, statistics: SessionStatistics?)] = []
         for (id, session) in taken where !session.isLost {
-            // The queue does not have a session that it has not added yet, or that the member is giving back.
             var status: SessionStatus?
             if session.isAdopted {
                 do {

@@ -3,7 +3,7 @@ import TransferKit
 
 /// The member's shares of the rate limits. The member's queue limits the total rate of its sessions to these shares.
 extension FleetMember {
-    /// Applies new shares to the queue. While an earlier call runs, a call only replaces the shares that the earlier call applies. After an
+    /// Applies new shares to the queue. If an earlier call is still running, only stores the shares, which the earlier call then applies. After an
     /// error, the next heartbeat calls this method again.
     func apply(_ shares: RateShares) async {
         rates.fleet = shares.fleet

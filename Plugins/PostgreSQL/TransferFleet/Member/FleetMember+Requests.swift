@@ -22,7 +22,6 @@ extension FleetMember {
         Task { await change(id, session.lease, by: operation, runRequests: runRequests) }
     }
 
-    /// Changes a session in the member's queue.
     private func change(_ id: SessionID, _ lease: LeaseReference, by operation: SessionOperation, runRequests: Int64) async {
         var isDone = true
         do {
@@ -48,7 +47,7 @@ extension FleetMember {
         }
     }
 
-    /// Makes the queue try the endpoints of accounts again, and end the delays of their sessions. Ignores accounts without a new request.
+    /// Makes the queue try the endpoints of accounts again, and end the delays of the accounts' sessions. Ignores accounts without a new request.
     ///
     /// - Parameter requests: The number of the fleet's requests so far, by account.
     func retryEndpoints(_ requests: [String: Int64]) {

@@ -7,7 +7,6 @@ package import TransferKit
 extension FleetMember {
     /// The delay before a session may start again, if the member could not add the session to its queue.
     private static let adoptionRetryDelay = Duration.seconds(30)
-    /// The delay before the member tries again to remove a session from its queue.
     private static let removalRetryDelay = Duration.seconds(1)
     /// The delay before a session may start again, if its earlier run has not ended.
     private static let rerunDelay = Duration.seconds(5)
@@ -135,7 +134,6 @@ extension FleetMember {
         removeAfterRun(id) {}
     }
 
-    /// The failed files of a session.
     private func failures(of id: SessionID) async throws -> [(position: Int64, error: TransferError)] {
         var position: Int64 = 0
         var failures: [(position: Int64, error: TransferError)] = []
@@ -185,7 +183,7 @@ extension FleetMember {
         await waitForRemovals()
     }
 
-    /// Interrupts all sessions, and gives them back.
+    /// Interrupts all sessions, gives them back, and leaves the fleet.
     func giveAllBack() async {
         isLeaving = true
         for id in taken.keys { stop(id) }

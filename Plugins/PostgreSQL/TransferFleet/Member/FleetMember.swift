@@ -33,20 +33,17 @@ public struct FleetMemberConfiguration: Sendable {
 /// other member sends the same file at the same time. The member measures the duration of its leases with its own clock, which also runs while
 /// the host is suspended.
 public actor FleetMember {
-    /// The phase of a session that the member has taken.
     enum Phase {
         case running
         /// The queue interrupts the session. Afterwards, the member gives the session back, unless the lease is lost.
         case stopping
     }
 
-    /// A session that the member has taken.
     struct TakenSession {
         var lease: LeaseReference
         var account: String
         /// The task that adds the session to the member's queue; nil until this task starts.
         var adoption: Task<Void, any Error>?
-        /// Whether the member's queue has added the session.
         var isAdopted = false
         var phase = Phase.running
         /// The time by which the member must have stopped the session, according to the member's own clock.
@@ -61,13 +58,11 @@ public actor FleetMember {
         var runRequests: Int64?
     }
 
-    /// How a session ended in the member's queue.
     enum Outcome {
         case completed
         case failed(TransferError)
     }
 
-    /// The interval between two heartbeats.
     static let heartbeatInterval = Duration.seconds(3)
 
     let store: FleetStore
@@ -89,23 +84,19 @@ public actor FleetMember {
     var outcomes: [SessionID: Outcome] = [:]
     /// The accounts as the member last saved them in its queue.
     var accounts: [String: Account] = [:]
-    /// By account, the number of the last performed request to try the account's endpoints again. The fleet numbers these requests.
-    /// Contains the accounts of all sessions that this process has taken.
+    /// The fleet counts the requests to try an account's endpoints again. For each account of a session that this process has taken, the count that
+    /// the member has already handled.
     var retries: [String: Int64] = [:]
-    /// The member's last shares of the rate limits.
     var rates = RateShares()
     /// The share of the fleet's limit that the queue has; nil if the share is unknown, and `.some(nil)` if there is no limit.
     var appliedRate: Int64??
-    /// Whether the member is changing the queue's rate limits.
     var isApplyingRates = false
-    /// The tasks that remove sessions from the queue.
     var removals: [SessionID: Task<Void, Never>] = [:]
     /// Sent when a session has left the member's queue.
     nonisolated let sessionsLeft = ChangeSignal()
     private var isStopping = false
     /// Whether the member is leaving the fleet. If so, the member does not retry a failed removal of a session from its queue.
     var isLeaving = false
-    /// The error if the fleet has removed this member; nil otherwise.
     private var eviction: QueueError?
 
     /// Opens a member's queue. The member takes no session before ``run()``.
@@ -176,7 +167,7 @@ public actor FleetMember {
         try result.get()
     }
 
-    /// Ends ``run()``.
+    /// Ends ``run()``, which first interrupts the member's sessions and gives them back.
     public func stop() {
         isStopping = true
         wakeUp.finish()
@@ -196,8 +187,8 @@ public actor FleetMember {
 
     private func work(_ didJoin: @Sendable () -> Void) async throws {
         guard try await join() else { return }
-        // Remove the sessions of an earlier process of this member. The fleet ended their leases when the member joined. They include
-        // drafts, because that process may have ended before its queue had added all items of a session.
+        // Remove the sessions that an earlier process of this member left, including drafts: that process may have ended before its queue had added
+        // all items of a session. The fleet ended the leases of these sessions when the member joined.
         for id in await queue.sessionIDs(beginningWith: "", limit: .max) { try await queue.withdraw(id) }
         for status in await queue.accounts() where status.blockingError == nil { accounts[status.account.name] = status.account }
         let events = queue.events

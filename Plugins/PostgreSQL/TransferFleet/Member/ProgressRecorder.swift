@@ -9,7 +9,6 @@ actor ProgressRecorder {
         var continuation: CheckedContinuation<Void, any Error>
     }
 
-    /// The delay before the reports are written again if the database could not be reached.
     private static let retryDelay = Duration.milliseconds(500)
 
     /// A separate connection, so that reports do not wait for a transaction that waits for the fleet's lock.
@@ -97,8 +96,8 @@ actor ProgressRecorder {
         return true
     }
 
-    /// Requeues reports, because the database can't be reached. The transfers wait, because the database may return before the leases end. After
-    /// a lease ends, `end` has removed its epoch, so its reports fail.
+    /// Requeues reports, because the database can't be reached. The transfers wait for the database, which may be available again before the leases
+    /// end. The reports of an ended lease fail, because `end` has removed the lease's epoch.
     private func wait(with reports: ArraySlice<Report>) async {
         for report in reports where epochs[report.lease.id] != report.lease.epoch {
             report.continuation.resume(throwing: QueueError.leaseLost(report.lease.id))
@@ -113,7 +112,6 @@ actor ProgressRecorder {
         return [.storageUnavailable, .storageTooNew].contains(error.code)
     }
 
-    /// Closes the connection to the database.
     func close() async {
         await store.connection.close()
     }

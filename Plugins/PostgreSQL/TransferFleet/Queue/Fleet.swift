@@ -274,9 +274,9 @@ public struct Fleet: ControllableQueue {
     }
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func storeHealth() async throws -> StoreHealth { throw QueueError.unsupportedByFleet("A check of the storage") }
-    /// A fleet has no quarantine.
+    /// Returns 0, because a fleet has no quarantine.
     public func quarantinedCount() async throws -> Int { 0 }
-    /// A fleet has no quarantine.
+    /// Returns an empty array, because a fleet has no quarantine.
     public func quarantined() async throws -> [QuarantinedSession] { [] }
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func restoreQuarantined(_ number: Int64) async throws { throw QueueError.unsupportedByFleet("A quarantine") }

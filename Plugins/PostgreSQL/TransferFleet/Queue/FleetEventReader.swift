@@ -4,14 +4,12 @@ import TransferKit
 /// Reads the events of a fleet for one consumer: the stored events, and the progress of running sessions.
 actor FleetEventReader {
     private static let interval = Duration.seconds(1)
-    /// The maximum number of stored events that one query reads.
     private static let pageSize = 1_000
 
     private let store: FleetStore
     /// The revision of the last event that was read.
     private var revision: UInt64
     private var pending: ArraySlice<QueueEvent> = []
-    /// The time of the next read.
     private var nextRead = ContinuousClock.now
     /// The last reported progress of the running sessions.
     private var statistics: [SessionID: SessionStatistics] = [:]

@@ -1,6 +1,5 @@
 /// The migrations of the fleet's tables.
 enum FleetTables {
-    /// The tables of the first version.
     static let migration1 = """
         CREATE TABLE fleet (
             singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),

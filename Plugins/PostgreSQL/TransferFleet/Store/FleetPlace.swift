@@ -16,7 +16,7 @@ public enum FleetPlace: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The stored form.
+    /// The form in the column `place` of the database.
     var stored: String {
         switch self {
         case .anywhere: "anywhere"

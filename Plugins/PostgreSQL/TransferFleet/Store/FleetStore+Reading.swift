@@ -20,7 +20,6 @@ struct FleetSessionRow: Sendable {
     var startedAt: Date?
     var endedAt: Date?
     var draft: SessionDraft
-    /// Whether the account's session limit is reached.
     var isAccountFull: Bool
     /// Whether a live member may run the session.
     var hasMember: Bool
@@ -43,7 +42,7 @@ struct FleetState: Sendable {
     var owned: Int
     /// The number of waiting sessions whose start time is in the future.
     var scheduled: Int
-    /// The earliest of these start times.
+    /// The earliest start time of these sessions; nil if there are no such sessions.
     var nextDue: Date?
     /// The free slots of all live members.
     var freeSlots: Int
@@ -116,7 +115,7 @@ extension FleetStore {
     package struct Changes: Sendable {
         /// At most the requested number of events, without those that this version can't read.
         package var events: [QueueEvent] = []
-        /// The revision up to which ``events`` contains all readable events that follow the requested revision.
+        /// ``events`` contains all readable events after the requested revision, up to and including this revision.
         package var end: UInt64 = 0
         /// The statistics of all running sessions; nil if more events may follow ``end``.
         package var running: [SessionID: SessionStatistics]?
@@ -154,7 +153,6 @@ extension FleetStore {
         }
     }
 
-    /// The states and statistics of all sessions.
     func statistics() async throws -> [(state: SessionState?, statistics: SessionStatistics)] {
         let rows = try await unlocked { try $0.query("SELECT state, statistics FROM session WHERE NOT is_removed") }
         return try rows.map { row in

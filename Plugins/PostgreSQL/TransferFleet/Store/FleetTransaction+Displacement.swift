@@ -42,24 +42,23 @@ extension FleetTransaction {
         record(.changed([victim], .waiting))
     }
 
-    /// Lets the sessions that one session has displaced start again, before sessions without priority.
+    /// Ends the waits of the sessions that one session has displaced. They then start before sessions without priority.
     ///
-    /// - Parameter id: The session that displaced them.
+    /// - Parameter id: The session that has displaced the others.
     package func restoreDisplaced(by id: SessionID) throws {
         let rows = try link.query(
             "UPDATE session SET displaced_by = NULL, lane = least(lane, 2) WHERE displaced_by = $1 RETURNING id", ["\(id)"])
         if !rows.isEmpty { notify() }
     }
 
-    /// An SQL condition for displaced sessions whose preemptor no live member may run.
+    /// An SQL condition for displaced sessions whose preemptor no member has, and no live member may run.
     static let isStranded = """
         displaced_by IS NOT NULL AND NOT EXISTS (
             SELECT FROM session AS preemptor WHERE preemptor.id = session.displaced_by AND (preemptor.owner IS NOT NULL
                 OR \(FleetPlace.liveMemberMayRun("preemptor"))))
         """
 
-    /// Lets displaced sessions start again if no live member may run the session that displaced them, for example because the only member that
-    /// may run that session has died.
+    /// Ends the waits of displaced sessions whose preemptor can't run, for example because the only member that may run the preemptor has died.
     func restoreStranded() throws {
         let rows = try link.query(
             "UPDATE session SET displaced_by = NULL, lane = least(lane, 2) WHERE \(Self.isStranded) RETURNING id")

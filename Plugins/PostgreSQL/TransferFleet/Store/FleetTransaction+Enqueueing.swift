@@ -137,7 +137,6 @@ extension FleetTransaction {
 }
 
 extension SessionDraft {
-    /// Whether all local files of the session are below the folders.
     fileprivate func isBelow(_ folders: [FilePath]) -> Bool {
         let download = folder.map { FilePath(bytes: [UInt8]($0)).lexicallyNormalized() }
         return items.allSatisfy { item in

@@ -65,7 +65,6 @@ extension FleetTransaction {
             .integer(0)
     }
 
-    /// The index of a session; nil if it does not exist.
     package func index(of id: SessionID) throws -> Int? {
         let row = try link.query(
             """

@@ -81,6 +81,5 @@ extension FleetTransaction {
     /// The time after which ``deleteRemoved()`` leaves the rest to later transactions.
     private static let deletionTime = Duration.seconds(1)
 
-    /// An SQL condition for removed sessions that no member has.
     static let isDeletable = "is_removed AND owner IS NULL"
 }

@@ -226,8 +226,8 @@ extension FleetTransaction {
         return true
     }
 
-    /// Handles the end of a lease. Sessions that this session displaced, or that depend on it, may start. A removed session is
-    /// deleted at the end of the transaction. A session that must run now can displace another one.
+    /// Handles the end of a session's lease. Sessions that it displaced, or that depend on it, may start. If the session was removed, it is deleted
+    /// at the end of the transaction. If it must run now, it can displace another session.
     private func handleLeaseEnd(of id: SessionID, state: String, isInterrupted: Bool) throws {
         record(.willDeactivate(id))
         record(.didDeactivate(id))

@@ -9,7 +9,7 @@ import TransferCore
 
 /// A client of an SSH agent (draft-miller-ssh-agent). Unlike libssh2's client, its methods never block beyond the given deadline.
 final class AgentClient {
-    /// The error for an agent that can't be used. The text follows the agent's name in another message.
+    /// The text follows the agent's name in another message.
     struct Failure: Error {
         let text: String
     }
@@ -19,7 +19,7 @@ final class AgentClient {
 
     private static let maximumResponseSize = 256 << 10
 
-    /// Connects to the agent that listens on the socket at a path. Does not block.
+    /// Does not block.
     init(path: FilePath, mailbox: ConnectionMailbox) throws(Failure) {
         self.mailbox = mailbox
         #if canImport(Glibc)
@@ -51,7 +51,7 @@ final class AgentClient {
 
     /// Requests the agent's public keys. Returns at most 1,024 keys.
     func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
-        // The request has the type 11 (SSH_AGENTC_REQUEST_IDENTITIES), and the response the type 12 (SSH_AGENT_IDENTITIES_ANSWER).
+        // Type 11 is SSH_AGENTC_REQUEST_IDENTITIES, and type 12 is SSH_AGENT_IDENTITIES_ANSWER.
         var reader = WireReader(try exchange([11], by: deadline))
         guard reader.readByte() == 12, let count = reader.readUInt32() else {
             throw Failure(text: "it did not return its list of keys")
@@ -64,12 +64,10 @@ final class AgentClient {
         return keys
     }
 
-    /// Requests a signature.
-    ///
     /// - Parameter flags: 2 for RSA with SHA-256, 4 for RSA with SHA-512, 0 for other algorithms.
     /// - Returns: The signature without the name of its algorithm.
     func sign(_ data: [UInt8], with key: HostKey, flags: UInt32, by deadline: Deadline) throws(Failure) -> [UInt8] {
-        // The request has the type 13 (SSH_AGENTC_SIGN_REQUEST), and the response the type 14 (SSH_AGENT_SIGN_RESPONSE).
+        // Type 13 is SSH_AGENTC_SIGN_REQUEST, and type 14 is SSH_AGENT_SIGN_RESPONSE.
         var writer = WireWriter()
         writer.write(byte: 13)
         writer.write(string: key.bytes)
@@ -116,7 +114,7 @@ final class AgentClient {
         return bytes
     }
 
-    /// Waits until the socket is ready, if `errno` is EAGAIN or EINTR. Throws any other error.
+    /// Waits until the socket is ready if the last call failed with EAGAIN or EINTR. Throws any other error.
     private func wait(_ events: Int32, by deadline: Deadline) throws(Failure) {
         guard errno == EAGAIN || errno == EINTR else { throw Failure(errno) }
         do {

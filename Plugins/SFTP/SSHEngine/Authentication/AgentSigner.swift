@@ -11,7 +11,6 @@ final class AgentSigner {
     let key: HostKey
     private let client: AgentClient
     private let deadline: Deadline
-    /// The reason for the last failure to sign; nil if no attempt to sign has failed.
     private(set) var failure: AgentClient.Failure?
 
     init(client: AgentClient, key: HostKey, deadline: Deadline) {

@@ -4,11 +4,10 @@ import TransferCore
 
 /// Authenticates the user with the agent's keys, the key files, responses to the server's prompts, and the password, in this order.
 struct Authentication {
-    /// The result of one or more attempts.
     private enum Outcome {
-        /// The server accepted the credentials. The associated value is the method, for the log.
+        /// The associated value is the method, for the log.
         case accepted(String)
-        /// The server rejected all of the tried credentials, or the client could not try any.
+        /// The server rejected all of the tried credentials, or the client had none to try.
         case refused
     }
 
@@ -17,7 +16,6 @@ struct Authentication {
     private let secrets: SecretReader
     private let logger: Logger
     private let deadline: Deadline
-    /// The methods that the server offers.
     private var offered: Set<String> = []
     /// The number of attempts that reached the server, at most ``SSHAuthentication/maximumAttempts``.
     private var attempts = 0
@@ -52,7 +50,7 @@ struct Authentication {
             if case .accepted(let method) = try tryKeyFiles() { return method }
         }
         guard let reference = settings.authentication.password else { throw failure }
-        // If the server requires two methods and has accepted a key as the first, the server offers the second only now (RFC 4252, section 5.1).
+        // If the server requires a key and then a password, it offers the second method only after it has accepted the key (RFC 4252, section 5.1).
         if offered.isDisjoint(with: ["password", "keyboard-interactive"]), attempts > 0, try requestMethods() { return "none" }
         if !offered.isDisjoint(with: ["password", "keyboard-interactive"]), let password = try read(reference, for: "the password") {
             if case .accepted(let method) = try tryKeyboard(password) { return method }
@@ -195,7 +193,7 @@ struct Authentication {
 
     // MARK: Results
 
-    /// Makes one attempt to log in, and records a failure for the error message.
+    /// Makes one attempt to log in.
     ///
     /// - Parameters:
     ///   - what: The name of the credentials as shown in messages.
@@ -210,7 +208,7 @@ struct Authentication {
         // deadline first.
         try checkStopAndDeadline()
         logger.debug("SSH authentication refused", metadata: ["server": "\(settings.server)", "method": "\(method)"])
-        // During authentication, the library also uses these codes for damaged key files and for prompts that it can't process.
+        // The library also uses these codes for damaged key files and for prompts that it can't process.
         let isAmbiguous = code == LIBSSH2_ERROR_PROTO || code == LIBSSH2_ERROR_OUT_OF_BOUNDARY
         if session.isLost(code) && !isAmbiguous || session.traffic.hasEnded { throw lost(code) }
         switch code {
@@ -227,7 +225,7 @@ struct Authentication {
         return .refused
     }
 
-    /// Returns the reason why libssh2 or servers reject keys of a type, as text for a message; nil if such keys are accepted.
+    /// The reason why libssh2 or most servers reject keys of a type, for messages; nil if they accept such keys.
     private static func obstacle(for type: String) -> String? {
         if type == "ssh-dss" { return "DSA keys are no longer accepted; make an ed25519 key" }
         if type.hasPrefix("sk-") { return "keys that need a security key are not supported" }
@@ -273,7 +271,6 @@ struct Authentication {
         )
     }
 
-    /// Returns the error for a connection that ended during authentication.
     private func lost(_ code: CInt) -> TransferError {
         let reason = session.traffic.disconnectReason ?? session.lastError.text
         if attempts > 0, reason.lowercased().contains("authentication failures") {

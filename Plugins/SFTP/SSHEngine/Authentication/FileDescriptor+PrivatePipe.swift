@@ -8,8 +8,7 @@ package import SystemPackage
 #endif
 
 extension FileDescriptor {
-    /// Creates a pipe that child processes do not inherit. On Linux, processes that other threads start during the call do not inherit it
-    /// either. Throws an `Errno`.
+    /// Creates a pipe that child processes do not inherit, even if another thread starts one during the call (on Linux). Throws an `Errno`.
     package static func privatePipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {
         #if os(Linux)
             var ends: [CInt] = [-1, -1]

@@ -10,7 +10,6 @@ import TransferCore
 /// Responds to the server's prompts (RFC 4256). The first three prompts for hidden input get the password, and all others an empty string.
 final class KeyboardResponder {
     private let password: Secret
-    /// The number of remaining prompts that get the password.
     private var remainingPasswords = 3
 
     init(_ password: Secret) {

@@ -11,7 +11,7 @@ import TransferCore
 /// A private key file, parsed as far as needed to explain errors that libssh2 does not explain.
 struct PrivateKeyFile {
     let path: FilePath
-    /// The content of the file, with a terminating zero.
+    /// With a terminating zero.
     let content: [UInt8]
     /// The type of the key, for example `ssh-ed25519`; nil if only libssh2 can parse the key.
     let type: String?

@@ -4,7 +4,7 @@ import TransportSupport
 
 /// Runs one channel on the connection's thread: opens it, transfers its bytes, and closes it. Never blocks.
 @safe final class ChannelPump {
-    /// The result of a turn: one call to ``advance(_:)``.
+    /// The result of one call to ``advance(_:)``.
     enum Outcome {
         /// The channel can't continue until the socket is ready, or the handler has bytes to send.
         case idle
@@ -12,7 +12,6 @@ import TransportSupport
         case progressed
         /// A packet is partly sent. This channel must continue before any other.
         case stuck
-        /// The channel has ended.
         case ended
     }
 
@@ -24,7 +23,7 @@ import TransportSupport
         case freeing(OpaquePointer)
     }
 
-    /// The library call that must be repeated because its packet is partly sent.
+    /// The library call to repeat because its packet is partly sent.
     private enum StuckCall {
         case read
         case readError
@@ -37,8 +36,7 @@ import TransportSupport
     private let receiveWindow: UInt32
     private var phase = Phase.opening
     private var stuckCall: StuckCall?
-    /// The bytes being sent. They stay unchanged until they are sent, because a repeated write must pass the same bytes at the same address
-    /// to the library.
+    /// The bytes being sent. A repeated write must pass the same bytes at the same address to the library, so do not change them.
     private var outgoing: [UInt8] = []
     private var sentCount = 0
     private var isInputEnded = false
@@ -46,8 +44,7 @@ import TransportSupport
     private var hasReportedEnd = false
     private var end = ChannelRequest.End()
 
-    /// A channel stops receiving after this number of bytes in one turn, and stops sending after the same number. Otherwise, one busy
-    /// channel would delay the others.
+    /// The maximum number of bytes that a channel receives in one turn, and the maximum that it sends, so that it does not delay other channels.
     private static let bytesPerTurn = 1 << 20
     /// The maximum number of bytes of the error output that the channel keeps.
     static let errorOutputLimit = 64 << 10
@@ -58,7 +55,7 @@ import TransportSupport
         self.receiveWindow = UInt32(clamping: receiveWindow)
     }
 
-    /// Whether the library must still open the channel. It can open only one channel at a time.
+    /// Whether the library must still open the channel.
     var isOpening: Bool {
         if case .opening = phase { true } else { false }
     }
@@ -70,7 +67,7 @@ import TransportSupport
         endHandler(nil)
     }
 
-    /// Takes one turn: makes as much progress as ``bytesPerTurn`` permits, without waiting.
+    /// Makes as much progress as ``bytesPerTurn`` permits, without waiting.
     ///
     /// - Parameter buffer: A buffer for received bytes, valid for this turn.
     /// - Throws: The error that ended the whole connection.
@@ -84,7 +81,6 @@ import TransportSupport
         }
     }
 
-    /// Ends the channel after the connection has ended.
     func connectionEnded(_ error: TransferError?) {
         let reason = error ?? TransferError(.transient, .connectionLost, "The connection to \(session.server) was closed.")
         if request.opened.resume(.failure(reason)) { return }
@@ -96,11 +92,9 @@ import TransportSupport
     private func endHandler(_ error: TransferError?) {
         guard !hasReportedEnd else { return }
         hasReportedEnd = true
-        // Notifies the handler only if the channel's program was started.
         if !isProgramPending { request.handler.end(error) }
     }
 
-    /// Whether the channel is being opened, or its program is being started.
     private var isProgramPending: Bool {
         switch phase {
         case .opening, .starting: true
@@ -108,7 +102,6 @@ import TransportSupport
         }
     }
 
-    /// The outcome after a call that returned EAGAIN.
     private var outcomeOfBlockedCall: Outcome { session.hasPartialPacket ? .stuck : .idle }
 
     // MARK: Opening
@@ -211,7 +204,7 @@ import TransportSupport
         return hasProgressed ? .progressed : .idle
     }
 
-    /// Reads the standard output. Returns whether bytes arrived.
+    /// Returns whether bytes arrived.
     private func read(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         var total = 0
         while total < Self.bytesPerTurn {
@@ -226,7 +219,7 @@ import TransportSupport
         return total > 0
     }
 
-    /// Reads the error output, and keeps its beginning. Returns whether bytes arrived.
+    /// Returns whether bytes arrived. Keeps only the beginning of the error output.
     private func readErrorOutput(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         let count = unsafe libssh2_channel_read_ex(channel, 1, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
         guard count > 0 else {
@@ -238,7 +231,7 @@ import TransportSupport
         return true
     }
 
-    /// Sends the handler's bytes. Returns whether libssh2 accepted bytes.
+    /// Returns whether libssh2 accepted bytes.
     private func write(_ channel: OpaquePointer) throws(TransferError) -> Bool {
         var total = 0
         while total < Self.bytesPerTurn {
@@ -262,8 +255,7 @@ import TransportSupport
         return total > 0
     }
 
-    /// Ends a command's input after all of it was sent. The input of a subsystem ends with the channel. Returns whether this call ended the
-    /// input.
+    /// Ends a command's input after all of it was sent; a subsystem's input ends with the channel. Returns whether this call ended the input.
     private func endInput(_ channel: OpaquePointer) throws(TransferError) -> Bool {
         guard case .command = request.program, !isInputEnded, outgoing.isEmpty else { return false }
         let code = unsafe libssh2_channel_send_eof(channel)
@@ -275,13 +267,13 @@ import TransportSupport
         return true
     }
 
-    /// Handles the error code of a call that transferred no bytes.
+    /// Handles the error of a call that transferred no bytes.
     private func handleError(_ code: CInt, _ call: StuckCall) throws(TransferError) {
         switch code {
         case LIBSSH2_ERROR_EAGAIN:
             if session.hasPartialPacket { stuckCall = call }
         case LIBSSH2_ERROR_CHANNEL_CLOSED, LIBSSH2_ERROR_CHANNEL_EOF_SENT:
-            // ``pump(_:_:)`` handles the end after it has read all preceding bytes.
+            // ``pump(_:_:)`` reads all preceding bytes before it ends the channel.
             break
         default: throw session.failure(code)
         }

@@ -1,7 +1,6 @@
 import TransferCore
 import TransportSupport
 
-/// A request to open a channel.
 struct ChannelRequest: Sendable {
     typealias ID = UInt64
 
@@ -11,7 +10,6 @@ struct ChannelRequest: Sendable {
         case command([UInt8])
     }
 
-    /// The result of a channel that has ended.
     struct End: Sendable {
         var error: TransferError?
         var status: Int32?
@@ -25,6 +23,6 @@ struct ChannelRequest: Sendable {
     /// Resumed once: when the server has started the program or rejected the channel or the program, when the caller is cancelled, or when
     /// the connection ends.
     let opened: SingleResult<Void>
-    /// Called at most once, after the channel has ended; always called if the program was started.
+    /// Called at most once, after the channel has ended. If the program was started, it is always called.
     var ended: @Sendable (End) -> Void = { _ in }
 }

@@ -1,9 +1,8 @@
 import Locking
 import TransferCore
 
-/// Stores the reason why a connection ended, and resumes the tasks that wait for the end.
 final class ConnectionEnding: Sendable {
-    /// The reason why the connection ended; the error is nil if the client closed it.
+    /// nil if the client closed the connection.
     struct Outcome: Sendable {
         let error: TransferError?
     }
@@ -15,10 +14,9 @@ final class ConnectionEnding: Sendable {
 
     private let state = Locked(State())
 
-    /// The reason for the end; nil while the connection is open.
     var outcome: Outcome? { state.withLock { $0.outcome } }
 
-    /// Stores the reason and resumes the waiting tasks. This is the last action of the connection's thread.
+    /// The last action of the connection's thread.
     func resolve(_ error: TransferError?) {
         let outcome = Outcome(error: error)
         let waiters = state.withLock { state in
@@ -29,7 +27,7 @@ final class ConnectionEnding: Sendable {
         for waiter in waiters { waiter.resume(returning: outcome) }
     }
 
-    /// Waits until the connection has ended, even if the task is cancelled.
+    /// Ignores cancellation of the task.
     func wait() async -> Outcome {
         await withCheckedContinuation { continuation in
             let outcome = state.withLock { state -> Outcome? in

@@ -11,20 +11,16 @@ import TransportSupport
     import Darwin
 #endif
 
-/// The loop that runs an SSH connection on a dedicated thread. It opens the connection. Then it handles requests from other threads, transfers
-/// the channels' bytes, and waits for the socket.
-///
-/// The thread creates the loop, and no other thread uses it. So its properties need no lock.
+/// Runs an SSH connection on a dedicated thread. Only this thread creates and uses the loop, so its properties need no lock.
 final class ConnectionLoop {
     private let settings: SSHSettings
     private let mailbox: ConnectionMailbox
     private let logger: Logger
     private var channels: [ChannelPump] = []
-    /// The channel whose packet is partly sent.
     private var stuck: ChannelPump?
     private var stuckSince = ContinuousClock.now
     private var lastKeepalive = ContinuousClock.now
-    /// The time at which the loop last began to read bytes. Without channels, the loop does not read.
+    /// The last time at which the loop began to read. Without channels, it does not read.
     private var listensSince = ContinuousClock.now
 
     private static let bufferSize = 256 << 10
@@ -68,7 +64,7 @@ final class ConnectionLoop {
         ending.resolve(error)
     }
 
-    /// Verifies the server and logs in. Sets `credentials` to nil first, because an open connection no longer needs them.
+    /// Sets `credentials` to nil first, because an open connection no longer needs them.
     private func verifyAndLogIn(
         over session: SSHSession, _ credentials: Locked<(any CredentialProvider)?>
     ) throws -> SSHConnection.Agreement {
@@ -110,17 +106,13 @@ final class ConnectionLoop {
         }
     }
 
-    /// Gives each channel one turn.
-    ///
-    /// - Returns: Whether a channel made progress, and may make more.
+    /// Gives each channel one turn. Returns whether a channel made progress, and may make more.
     private func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         var hasProgressed = false
         var isOpening = false
-        // A channel with a partly sent packet must continue first.
         let order = stuck.map { stuck in [stuck] + channels.filter { $0 !== stuck } } ?? channels
         for channel in order {
             if channel.isOpening {
-                // The library can open only one channel at a time.
                 if isOpening { continue }
                 isOpening = true
             }
@@ -146,7 +138,7 @@ final class ConnectionLoop {
     private func sleep(_ session: SSHSession) throws(TransferError) {
         let now = ContinuousClock.now
         let interval = settings.keepaliveInterval
-        // If the socket accepts no bytes for three keepalive intervals, the loop considers the connection lost. The same limit applies if
+        // If the socket accepts no bytes for three keepalive intervals, the connection is considered lost. The same limit applies below if
         // the server sends no bytes.
         if stuck != nil {
             let silent = now - max(stuckSince, session.traffic.lastSent)
@@ -188,7 +180,7 @@ final class ConnectionLoop {
             "The server \(settings.server) has not responded for \(settings.keepaliveInterval * 3); closing the connection.")
     }
 
-    /// Sends a request to which every server responds, possibly with a rejection (RFC 4254, section 4).
+    /// Every server responds to this request, possibly with a rejection (RFC 4254, section 4).
     private func sendKeepalive(_ session: SSHSession) throws(TransferError) {
         lastKeepalive = .now
         // If the socket accepted only part of the request, the library would forget the rest and lose synchronization.

@@ -8,23 +8,20 @@ import TransferCore
     import Darwin
 #endif
 
-/// A command from another thread to a connection's thread.
 enum ConnectionCommand: Sendable {
     case open(ChannelRequest)
     case close(ChannelRequest.ID)
 }
 
-/// Passes commands from other threads to a connection's thread, and wakes that thread. Other threads use the connection only through its
-/// mailbox.
+/// Passes commands from other threads to a connection's thread, and wakes that thread.
 final class ConnectionMailbox: Sendable {
     private struct State {
         var commands: [ConnectionCommand] = []
         var lastID: ChannelRequest.ID = 0
         var isStopping = false
         var isClosed = false
-        /// Whether the thread is sleeping or about to sleep. If so, a byte in the pipe wakes the thread.
+        /// Whether a byte in the pipe must wake the thread, because it is sleeping or about to sleep.
         var isWaiting = false
-        /// Whether the thread must check its channels before it sleeps again.
         var isWoken = false
 
         /// Makes the thread check its channels before it sleeps again.
@@ -79,12 +76,10 @@ final class ConnectionMailbox: Sendable {
         return isAccepted
     }
 
-    /// Makes the thread check its channels.
     func wake() {
         if state.withLock({ $0.requestWake() }) { wakeThread() }
     }
 
-    /// Makes the thread stop as soon as possible.
     func stop() {
         let isAsleep = state.withLock { state in
             state.isStopping = true
@@ -93,8 +88,7 @@ final class ConnectionMailbox: Sendable {
         if isAsleep { wakeThread() }
     }
 
-    /// Wakes the thread by writing a byte to the pipe. The caller must not hold the lock. If the thread is already awake, it does not sleep
-    /// before it has checked its channels once more.
+    /// The caller must not hold the lock.
     private func wakeThread() {
         // If the pipe is full, the write fails, but the bytes in the pipe wake the thread.
         _ = try? wakePipeWriter.writeAll([0])

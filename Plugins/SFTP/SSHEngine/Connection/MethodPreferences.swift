@@ -1,15 +1,13 @@
 import CSSH2
 import TransferCore
 
-/// The SSH algorithms (methods) of one kind, such as ciphers, to offer to a server, in order of preference. ``SessionOpening`` drops the
-/// methods that libssh2 does not support.
+/// The SSH algorithms of one kind, such as ciphers, in order of preference.
 struct MethodPreferences {
     /// The number of the kind in libssh2, such as `LIBSSH2_METHOD_KEX`.
     let kind: CInt
     let names: [String]
 
-    /// Returns the methods of all kinds. Ciphers in counter mode come first, because libssh2 is slower with other ciphers. Excludes CBC,
-    /// arcfour and MD5. Includes SHA-1 only if the settings allow it.
+    /// Counter mode comes first, because libssh2 is slower with other ciphers. CBC, arcfour and MD5 are excluded. SHA-1 needs `allowsSHA1`.
     static func all(hostKeyTypes: [String], allowsSHA1: Bool) -> [MethodPreferences] {
         let ciphers = [
             "aes128-ctr", "aes256-ctr", "aes192-ctr", "aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com",
@@ -36,8 +34,8 @@ struct MethodPreferences {
         ]
     }
 
-    /// Returns the types of host keys to offer. The types of the server's known keys come first. Otherwise, a server with several keys
-    /// might present an unknown key, and the client would report a changed key.
+    /// Returns the types of host keys to offer, known types first. Otherwise, a server with several keys might present an unknown key, and the
+    /// client would report a changed key.
     ///
     /// - Parameter refused: Types to exclude.
     static func hostKeyTypes(known: [String], refused: [String] = [], allowsSHA1: Bool) -> [String] {

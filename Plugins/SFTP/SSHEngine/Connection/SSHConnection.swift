@@ -21,7 +21,6 @@ package final class SSHConnection: Sendable {
         package var authenticationMethod: String
     }
 
-    /// The parameters that the client and the server agreed on.
     package let agreement: Agreement
     private let mailbox: ConnectionMailbox
     private let ending: ConnectionEnding
@@ -34,9 +33,8 @@ package final class SSHConnection: Sendable {
     /// Throws immediately when the task is cancelled, although a blocking call may continue for a while on the connection's thread.
     ///
     /// - Parameters:
-    ///   - openSocket: Opens a socket that is connected to the server; the connection takes ownership of the socket. If this closure is nil
-    ///     or returns nil, the method connects directly. While the method searches for the server's pinned key, it calls the closure again
-    ///     for each additional connection.
+    ///   - openSocket: Returns a socket that is connected to the server, and transfers its ownership. If the closure is nil or returns nil, this
+    ///     method connects directly. The search for a pinned key may need several connections, and each connection needs another call.
     ///   - credentials: Supplies passwords and passphrases when they are needed.
     ///   - logger: Logs how the server was verified and the user was authenticated.
     /// - Throws: `CancellationError`, the error of `openSocket`, a `TransferError` of `credentials`, or a `TransferError` of one of these

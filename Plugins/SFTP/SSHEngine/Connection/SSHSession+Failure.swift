@@ -1,7 +1,7 @@
 import CSSH2
 package import TransferCore
 
-/// Interprets the error codes of libssh2 (libssh2.h) on a connection whose user is authenticated.
+/// Interprets the error codes of libssh2 (libssh2.h) after authentication.
 package enum SSHErrorCode {
     /// Returns whether an error code means that the connection is lost for all channels.
     package static func meansLost(_ code: CInt) -> Bool {
@@ -25,7 +25,7 @@ package enum SSHErrorCode {
             TransferError(.noSpace, .internalFailure, "This machine is out of memory for the connection to \(server).", cause: cause)
         case LIBSSH2_ERROR_INVALID_MAC, LIBSSH2_ERROR_DECRYPT:
             TransferError(.transient, .invalidResponse, "Data from the server \(server) was damaged in transit.", cause: cause)
-        // The library uses the second code for a packet of an impossible length.
+        // LIBSSH2_ERROR_OUT_OF_BOUNDARY means an impossible packet length.
         case LIBSSH2_ERROR_PROTO, LIBSSH2_ERROR_OUT_OF_BOUNDARY:
             TransferError(.transient, .invalidResponse, "The server \(server) sent an invalid SSH packet.", cause: cause)
         case LIBSSH2_ERROR_BAD_USE:
@@ -38,10 +38,8 @@ package enum SSHErrorCode {
 }
 
 extension SSHSession {
-    /// Returns whether an error code means that the connection is lost for all channels.
     func isLost(_ code: CInt) -> Bool { SSHErrorCode.meansLost(code) }
 
-    /// Returns the error for a call that failed after authentication.
     func failure(_ code: CInt) -> TransferError {
         let text = lastError.text
         let cause = [traffic.disconnectReason, text.isEmpty ? nil : text, "libssh2 error \(code)"].compactMap { $0 }.joined(

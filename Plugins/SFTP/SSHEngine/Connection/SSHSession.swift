@@ -15,13 +15,12 @@ import TransferCore
     let traffic = SocketTraffic()
     private let mailbox: ConnectionMailbox
 
-    /// Whether the initialization of libssh2 succeeded. It runs once per process, before any thread uses the library (libssh2_init(3)).
+    /// libssh2_init(3) must run before any thread uses the library, so each session reads this property first.
     private static let isLibraryReady = libssh2_init(0) == 0
 
-    /// The version of libssh2 in this process.
     static let libraryVersion = unsafe libssh2_version(0).map { unsafe String(cString: $0) } ?? ""
 
-    /// Whether libssh2 supports RSA keys with SHA-2, which servers require (RFC 8332). Versions 1.11 and later do.
+    /// Versions 1.11 and later support RSA keys with SHA-2, which servers require (RFC 8332).
     static let hasModernRSA = unsafe libssh2_version(0x010B00) != nil
 
     /// Creates a session. Takes ownership of a connected, non-blocking socket, even if it throws.
@@ -57,8 +56,7 @@ import TransferCore
     /// Frees the session and closes the socket without sending. Call ``disconnect()`` first to notify the server.
     func end() {
         shutdown(socket, CInt(SHUT_RDWR))
-        // Calls never block on a socket that is shut down. The limit on repetitions guards against bugs in the library. At the limit, the
-        // session's memory leaks.
+        // A shut-down socket never blocks calls. The limit on repetitions guards against bugs in the library; at the limit, memory leaks.
         for _ in 0..<1000 where unsafe libssh2_session_free(pointer) != LIBSSH2_ERROR_EAGAIN { break }
         close(socket)
     }
@@ -77,18 +75,17 @@ import TransferCore
     /// The events to wait for after EAGAIN, and the maximum time to wait; nil for no maximum.
     var awaited: (events: Int32, atMost: Duration?) {
         switch directions {
-        // libssh2 1.11.1 sometimes does not report the direction that it waits for. So repeat the call soon.
+        // libssh2 1.11.1 sometimes reports no direction although it waits for one, so repeat the call soon.
         case 0: (Int32(POLLIN | POLLOUT), .milliseconds(20))
         case CInt(LIBSSH2_SESSION_BLOCK_INBOUND): (Int32(POLLIN), nil)
-        // Waits only until the socket accepts bytes. The library may leave received bytes unread until the packet is sent. If the caller
-        // also waited for received bytes, the wait would end immediately, and the thread would poll continuously.
+        // While a packet is partly sent, the library may leave received bytes unread. Waiting for POLLIN would then return immediately.
         default: (Int32(POLLOUT), nil)
         }
     }
 
     private var directions: CInt { unsafe libssh2_session_block_directions(pointer) }
 
-    /// Repeats a call of libssh2 until it returns a result other than EAGAIN, and returns this result.
+    /// Repeats a call of libssh2 while it returns EAGAIN.
     ///
     /// - Throws: The deadline's error after the deadline, or `CancellationError` if the connection must stop.
     func complete(by deadline: Deadline, _ call: () -> CInt) throws -> CInt {
@@ -106,7 +103,6 @@ import TransferCore
         try mailbox.wait(for: events, on: socket, by: deadline, atMost: limit)
     }
 
-    /// The library's last error.
     var lastError: (code: CInt, text: String) {
         var text: UnsafeMutablePointer<CChar>?
         let code = unsafe libssh2_session_last_error(pointer, &text, nil, 0)

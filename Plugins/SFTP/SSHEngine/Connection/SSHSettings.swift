@@ -3,15 +3,11 @@ package import TransferCore
 
 /// The server, the user and the time limits of an SSH connection.
 package struct SSHSettings: Sendable {
-    /// A name or an IP address. An IPv6 address has no brackets.
+    /// A name, or an IP address without brackets.
     package var host: String
-    /// The TCP port.
     package var port: UInt16 = 22
-    /// The user to log in as.
     package var user: String
-    /// The methods for authenticating the user.
     package var authentication = SSHAuthentication()
-    /// The policy for verifying the server.
     package var hostKeys = HostKeyPolicy()
     /// The time limit for the name lookup and the TCP connection together.
     package var connectTimeout: Duration = .seconds(30)

@@ -89,17 +89,15 @@ struct SessionOpening {
         guard code == 0 else { throw handshakeFailure(code, deadline) }
     }
 
-    /// Whether the server's identification string was received.
     private var hasGreeted: Bool {
         let greeting = String(decoding: session.traffic.greeting, as: UTF8.self)
         return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
     }
 
-    /// The lines that OpenSSH's server sends, instead of its identification string, before it disconnects. The first means that too many
-    /// clients are logging in (`MaxStartups`), and the second that the client's address has a penalty (`PerSourcePenalties`, sshd_config(5)).
+    /// Messages that OpenSSH's server sends instead of its identification string: for too many unauthenticated clients (`MaxStartups`), and for
+    /// a client whose address has a penalty (`PerSourcePenalties`, sshd_config(5)).
     private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
 
-    /// The error for a server that sent something other than an SSH identification string.
     private var unexpectedGreetingError: TransferError {
         let greeting = printable(session.traffic.greeting.prefix(60))
         if Self.refusals.contains(where: greeting.hasPrefix) {
@@ -130,7 +128,7 @@ struct SessionOpening {
                 "The server \(settings.server) closed the connection without a message; it may be overloaded.",
                 cause: details)
         }
-        // If the connection ended within the identification string or later, the server may still be an SSH server.
+        // The server sent the beginning of an identification string, so it is probably an SSH server, but the connection broke.
         if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return lostConnection(details) }
         guard hasGreeted else { return unexpectedGreetingError }
         switch code {

@@ -12,14 +12,12 @@ struct SocketAddress: Sendable {
     struct Refusal: Error {
         let text: String
 
-        /// Creates an error from an error number of the system.
         init(_ code: CInt = errno) {
             text = unsafe String(cString: strerror(code))
         }
     }
 
     let family: CInt
-    /// The bytes of a `sockaddr`.
     let bytes: [UInt8]
 
     /// Resolves a name. Blocks until the system's resolver returns.
@@ -52,7 +50,7 @@ struct SocketAddress: Sendable {
         return addresses
     }
 
-    /// Creates a non-blocking socket and starts to connect it.
+    /// The socket is non-blocking.
     func startConnecting(bufferSize: Int?) throws(Refusal) -> CInt {
         #if canImport(Glibc)
             let descriptor = socket(family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
@@ -79,7 +77,7 @@ struct SocketAddress: Sendable {
         return descriptor
     }
 
-    /// Returns the error number of a socket that was connecting; nil if it is now connected.
+    /// Returns nil if the socket is now connected.
     static func error(of descriptor: CInt) -> CInt? {
         var code: CInt = 0
         var size = socklen_t(MemoryLayout<CInt>.size)

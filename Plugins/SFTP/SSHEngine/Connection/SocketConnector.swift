@@ -13,7 +13,7 @@ struct SocketConnector {
     private let settings: SSHSettings
     private let mailbox: ConnectionMailbox
 
-    /// The time to wait for a response before also connecting to the next address (RFC 8305, section 5).
+    /// The time to wait for a response before also trying the next address (RFC 8305, section 5).
     private static let headStart = Duration.milliseconds(250)
 
     init(_ settings: SSHSettings, mailbox: ConnectionMailbox) {
@@ -21,8 +21,6 @@ struct SocketConnector {
         self.mailbox = mailbox
     }
 
-    /// Connects to the server.
-    ///
     /// - Returns: A connected, non-blocking socket. The caller must close it.
     /// - Throws: A `TransferError` of the class `unreachable` or `noSpace`, or `CancellationError` if the connection must stop.
     func connect() throws -> CInt {
@@ -39,8 +37,7 @@ struct SocketConnector {
 
     // MARK: The name
 
-    /// Resolves the name on a separate thread, because the C library's lookup can't be interrupted. If the lookup takes too long, the
-    /// method does not wait for the thread.
+    /// The C library's lookup can't be interrupted, so it runs on a separate thread, which this method abandons after the deadline.
     private func lookUp(by deadline: Deadline) throws -> [SocketAddress] {
         let found = Locked<Result<[SocketAddress], TransferError>?>(nil)
         let (host, port, mailbox) = (settings.host, settings.port, mailbox)

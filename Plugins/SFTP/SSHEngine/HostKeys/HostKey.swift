@@ -3,7 +3,6 @@ import Foundation
 
 /// A public key of a server or a user in its wire format (RFC 4253, section 6.6).
 package struct HostKey: Hashable, Sendable {
-    /// The whole key, including its type.
     package let bytes: [UInt8]
     /// The type of the key, for example `ssh-ed25519`.
     package let type: String

@@ -58,7 +58,6 @@ struct HostKeyCheck {
         return " Invalid lines: \(locations)\(more)."
     }
 
-    /// The types of the server's known keys.
     var knownTypes: [String] { known.keyTypes(of: host) }
 
     /// Verifies that the server's key is trusted. Adds the key of an unknown server to the user's file if the policy allows it.
@@ -92,7 +91,6 @@ struct HostKeyCheck {
         throw UnpinnedHostKey(key: key)
     }
 
-    /// Returns the error for a server without a pinned key.
     static func unpinned(_ keys: [HostKey], _ settings: SSHSettings) -> TransferError {
         var pinned: [String] = []
         if case .pinned(let fingerprints) = settings.hostKeys.trust { pinned = fingerprints.map { printable($0.utf8) } }
@@ -133,6 +131,5 @@ struct HostKeyCheck {
 }
 
 extension HostKey {
-    /// The type and fingerprint of the key as shown in messages.
     fileprivate var shown: String { "\(type) key \(fingerprint)" }
 }

@@ -14,7 +14,7 @@ package struct HostName: Hashable, Sendable {
 
 /// The hosts field of a line of a known hosts file. Like OpenSSH, the client compares names byte by byte.
 enum HostPatterns: Sendable {
-    /// A hashed name: its HMAC-SHA1 with a salt.
+    /// The HMAC-SHA1 of a name, with its salt.
     case hashed(salt: [UInt8], hash: [UInt8])
     case list([Pattern])
 
@@ -23,7 +23,6 @@ enum HostPatterns: Sendable {
         let text: [UInt8]
     }
 
-    /// Parses the hosts field of a line. Returns nil if the field is invalid.
     init?(_ field: String) {
         if field.utf8.first == UInt8(ascii: "|") {
             let parts = field.utf8.split(separator: UInt8(ascii: "|"), omittingEmptySubsequences: false).map { Data($0) }
@@ -41,7 +40,7 @@ enum HostPatterns: Sendable {
         }
     }
 
-    /// Returns whether the line applies to a server. A matching negated pattern overrides all others on the line.
+    /// A matching negated pattern overrides all others on the line.
     func match(_ host: HostName) -> Bool {
         switch self {
         case .hashed(let salt, let hash):
@@ -56,8 +55,8 @@ enum HostPatterns: Sendable {
 }
 
 extension HostPatterns.Pattern {
-    /// Returns whether the pattern matches a name. `*` matches any bytes, and `?` matches one byte. The running time is at most proportional to the
-    /// product of both lengths, because matching backtracks only to the last `*`.
+    /// `*` matches any bytes, and `?` matches one byte. Backtracks only to the last `*`, so the time is at most proportional to the product of
+    /// both lengths.
     func matches(_ name: [UInt8]) -> Bool {
         var (position, index) = (0, 0)
         var retry: (position: Int, index: Int)?
@@ -79,7 +78,7 @@ extension HostPatterns.Pattern {
     }
 }
 
-/// Converts an ASCII letter to lower case. Host names ignore the case of ASCII letters only.
+/// Host names ignore the case of ASCII letters only.
 private func lowercase(_ byte: UInt8) -> UInt8 {
     (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }

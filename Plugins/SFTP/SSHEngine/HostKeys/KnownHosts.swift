@@ -2,7 +2,6 @@ import Foundation
 
 /// The content of known hosts files (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
 package struct KnownHosts: Sendable {
-    /// One valid line.
     package struct Entry: Sendable {
         package enum Marker: Sendable {
             case none
@@ -21,7 +20,6 @@ package struct KnownHosts: Sendable {
         package var location: String { "\(file):\(line)" }
     }
 
-    /// The result of looking up a server's key in the files.
     package enum Verdict: Sendable {
         case known(Entry)
         case revoked(Entry)
@@ -32,7 +30,6 @@ package struct KnownHosts: Sendable {
         case unknown
     }
 
-    /// An invalid line.
     package struct Fault: Hashable, Sendable {
         /// The file and the number of the line, counted from 1.
         package let location: String
@@ -49,7 +46,6 @@ package struct KnownHosts: Sendable {
     private var plainFaultCount = 0
     private static let maximumFaults = 100
 
-    /// Creates an empty collection.
     package init() {}
 
     /// Adds the lines of a file. Adds invalid lines to ``faults``.
@@ -88,16 +84,14 @@ package struct KnownHosts: Sendable {
         return Entry(marker: marker, hosts: hosts, key: key, file: file, line: line)
     }
 
-    /// Returns the types of a server's known keys, in the order of the files.
     package func keyTypes(of host: HostName) -> [String] {
         entries.filter { $0.marker == .none && $0.hosts.match(host) }.map(\.key.type)
             .reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
-    /// Returns the lines that revoke keys of a server.
     package func revocations(of host: HostName) -> [Entry] { entries.filter { $0.marker == .revoked && $0.hosts.match(host) } }
 
-    /// Looks up a server's key. A revocation takes precedence over all other lines.
+    /// A revocation takes precedence over all other lines.
     package func verdict(on key: HostKey, of host: HostName) -> Verdict {
         let matching = entries.filter { $0.hosts.match(host) }
         if let entry = matching.first(where: { $0.marker == .revoked && $0.key == key }) { return .revoked(entry) }
@@ -108,7 +102,6 @@ package struct KnownHosts: Sendable {
         return .unknown
     }
 
-    /// Returns the known hosts line for a server's key, without a line break.
     static func line(_ key: HostKey, of host: HostName) -> String {
         "\(host.knownAs) \(key.type) \(Data(key.bytes).base64EncodedString())"
     }

@@ -9,7 +9,7 @@ package struct RequestPace: Sendable {
 
     private let now: @Sendable () -> ContinuousClock.Instant
     private var slotEnd: ContinuousClock.Instant
-    /// The number of bytes transferred in each of the last five slots of 250 ms, the newest at the end.
+    /// The number of bytes in each of the last five slots of 250 ms, the newest at the end.
     private var recentBytes = [Int](repeating: 0, count: RequestPace.slotCount)
     /// The highest recent rate, in bytes per 1.25 s (five slots). Decays slowly, because a server may briefly stop responding while it
     /// syncs a file.

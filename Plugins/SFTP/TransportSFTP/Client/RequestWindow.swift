@@ -11,7 +11,6 @@ package final class RequestWindow: Sendable {
     }
 
     private struct State {
-        /// The numbers of bytes and requests that can be acquired now.
         var bytes: Int
         var requests: Int
         /// The numbers of bytes and requests by which the window can still grow.
@@ -51,7 +50,6 @@ package final class RequestWindow: Sendable {
         state = Locked(State(bytes: bytes, requests: requests, growth: growth, pace: pace))
     }
 
-    /// The number of acquired bytes that have not been released yet.
     package var inFlight: Int { state.withLock { $0.inFlight } }
 
     /// Waits until the window has room for the given bytes and requests. Release them with ``release(bytes:requests:)``.
@@ -66,7 +64,7 @@ package final class RequestWindow: Sendable {
             try await withCheckedThrowingContinuation { continuation in
                 let (admitted, error) = state.withLock { state -> ([Waiter], (any Error)?) in
                     if let error = state.error { return ([], error) }
-                    // A later cancellation calls the handler below; an earlier one is visible here.
+                    // A cancellation before this check would be missed by the handler below, which found no waiter to remove.
                     if Task.isCancelled { return ([], CancellationError()) }
                     state.waiters.append(Waiter(number: number, bytes: bytes, requests: requests, continuation: continuation))
                     return (state.admit(), nil)

@@ -8,7 +8,6 @@ import TransportSupport
 /// type. Methods that return an ``SFTPResponse`` throw neither: they return every response. If the task is cancelled during the wait, the
 /// methods throw `CancellationError` immediately; the server may still execute the request.
 extension SFTPClient {
-    /// Waits until the server has reported its features.
     package func features() async throws -> SFTPFeatures {
         let once = SingleResult<SFTPFeatures>()
         whenReady { once.resume($0.mapError { $0 }) }
@@ -21,20 +20,17 @@ extension SFTPClient {
         let sent = Locked(false)
         let id = submit(request, onHandover: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
-            // If the task was cancelled, it never gets the handle, so the client closes the handle.
+            // A cancelled task never gets the handle, so close it here.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
         return PendingResponse(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
     }
 
-    /// Sends a request and returns its response, which can have any type.
     package func response(to request: Request) async throws -> SFTPResponse {
         try await begin(request).response()
     }
 
-    /// Sends a request whose response is a status.
-    ///
-    /// - Throws: A ``StatusFailure`` if the status is not `OK`.
+    /// Throws a ``StatusFailure`` if the status is not `OK`.
     package func perform(_ request: Request) async throws {
         try await begin(request).success()
     }
@@ -44,7 +40,6 @@ extension SFTPClient {
         try await begin(request).handle()
     }
 
-    /// Requests a file's attributes.
     package func attributes(_ request: Request) async throws -> FileAttributes {
         try await begin(request).attributes()
     }
@@ -63,14 +58,11 @@ extension SFTPClient {
         do {
             try await perform(.remove(path))
         } catch let failure as StatusFailure where failure.status.code.meansMissing {
-            // An earlier request may have removed the file.
+            // The file does not exist.
         }
     }
 
     /// Returns the free space of an open file's file system; nil if the server can't report it.
-    ///
-    /// - Parameter path: The file's path. The client requests the space by path. If that request fails or the server does not offer it, the
-    ///   client requests the space by handle.
     package func space(at handle: Handle, _ path: [UInt8]) async throws -> FileSystemSpace? {
         let features = try await features()
         // Try the path first, because the handle may already be closed.
@@ -81,18 +73,16 @@ extension SFTPClient {
         return nil
     }
 
-    /// Closes a file or a folder without waiting for the response.
     package func close(_ handle: Handle) {
         submit(.close(handle)) { _ in }
     }
 
-    /// The error for a response of an unexpected type.
     var unexpectedResponseError: TransferError {
         TransferError(.protocolViolation, .invalidResponse, "\(serverName) sent an unexpected type of response.")
     }
 }
 
-/// A request that the client has begun, and whose response a task can await.
+/// A sent request whose response a task can await.
 struct PendingResponse: Sendable {
     let client: SFTPClient
     fileprivate let id: UInt32
@@ -103,7 +93,8 @@ struct PendingResponse: Sendable {
     /// Whether the mover (see ``SFTPClient``) has fetched the request's packet. If so, the server may have executed the request.
     var isSent: Bool { sent.withLock { $0 } }
 
-    /// Waits for the response, which can have any type. Call only one of the methods that wait, and only once.
+    /// Waits for the response, which can have any type. Call only one of the waiting methods (`response()`, `success()`, `handle()` or
+    /// `attributes()`), and only once.
     func response() async throws -> SFTPResponse {
         try await once.valueUnlessCancelled { [client, id] in client.forget(id) }
     }
@@ -113,7 +104,7 @@ struct PendingResponse: Sendable {
         if once.resume(.failure(CancellationError())) { client.forget(id) }
     }
 
-    /// Like ``abandon()``, but for a request that opens a file or folder. Also closes the handle, even if the response has already arrived.
+    /// Like ``abandon()``, for a request that opens a file or folder: also closes the handle, even if the response has already arrived.
     func abandonOpening() {
         if once.resume(.failure(CancellationError())) { return client.forget(id) }
         Task { if case .handle(let handle)? = try? await once.value() { client.close(handle) } }
@@ -158,6 +149,6 @@ extension Status.Code {
     /// Whether the file or folder does not exist.
     package var meansMissing: Bool { self == .noSuchFile || self == .noSuchPath }
 
-    /// Whether a rename may have failed because a file with the new name exists. Version 3 of the protocol has no separate code for this cause.
+    /// Whether a rename may have failed because the new name is taken. Version 3 of the protocol has no separate status for this cause.
     package var mayMeanExisting: Bool { self == .failure || self == .fileExists || self == .permissionDenied }
 }

@@ -13,7 +13,7 @@ package final class SFTPClient: Sendable {
     private struct SubmittedRequest {
         /// Called with the response; nil if no task waits for it.
         var completion: Completion?
-        /// Whether the request opens a file or folder. If it succeeds, the response contains a handle that must be closed.
+        /// Whether a successful response contains a handle that must be closed.
         var opens: Bool
         /// Called when the mover fetches the packet to send it.
         var onHandover: (@Sendable () -> Void)?
@@ -31,7 +31,7 @@ package final class SFTPClient: Sendable {
         var phase = Phase.starting
         var assembler = PacketAssembler()
         var outgoing: [(id: UInt32?, packet: [UInt8])] = [(nil, Request.initialize)]
-        /// The number of outgoing packets that the mover has fetched.
+        /// The number of `outgoing` packets that the mover has fetched.
         var handedOverCount = 0
         var lastID: UInt32 = 0
         var unanswered: [UInt32: SubmittedRequest] = [:]
@@ -76,10 +76,10 @@ package final class SFTPClient: Sendable {
 
     // MARK: For the mover
 
-    /// Processes bytes from the server. Called by the mover on its thread, in order.
+    /// Called by the mover on its thread, in order.
     package func receive(_ bytes: UnsafeRawBufferPointer) {
         do throws(ProtocolFault) {
-            // Copies the bytes before taking the lock, because a pointer can't be passed to the closure.
+            // A pointer can't be passed to the closure.
             let arrived = unsafe [UInt8](bytes)
             state.withLock { state in
                 state.assembler.append(arrived)
@@ -239,8 +239,7 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// The start of the server's current silence: the last arrival of bytes, or the first unanswered request if that request is later. nil
-    /// if all requests are answered. Abandoned requests stay unanswered until the server responds.
+    /// Like `quietSince`; nil if all requests are answered. Abandoned requests stay unanswered until the server responds.
     var unansweredSince: ContinuousClock.Instant? {
         state.withLock { $0.unanswered.isEmpty ? nil : $0.quietSince }
     }
@@ -274,7 +273,6 @@ package final class SFTPClient: Sendable {
         return id
     }
 
-    /// Returns a function that logs the response to a request, and then calls the completion.
     private func logging(_ request: Request, _ completion: @escaping Completion) -> Completion {
         guard let logger, logger.logLevel <= .debug, !request.isForContent else { return completion }
         let start = ContinuousClock.now
@@ -293,7 +291,6 @@ package final class SFTPClient: Sendable {
 }
 
 extension Result<SFTPResponse, TransferError> {
-    /// The status of a response, for the log.
     fileprivate var logged: String {
         switch self {
         case .success(.status(let status)): "\(status.code.rawValue)"

@@ -59,7 +59,6 @@ extension Status {
         }
     }
 
-    /// Whether the server gives no reason for the failure.
     var isUnexplained: Bool { code == .failure && !meansFull }
 
     /// Whether the message reports a full disk or an exceeded quota. Some servers have no status for these failures.
@@ -70,7 +69,6 @@ extension Status {
 }
 
 extension StatusFailure {
-    /// Returns the error for the status. See ``Status/transferError(_:_:isAboutPath:at:)``.
     func transferError(_ name: String, _ use: FileUse, at server: String) -> TransferError {
         status.transferError(name, use, isAboutPath: isAboutPath, at: server)
     }
@@ -89,6 +87,5 @@ extension TransferError {
 }
 
 extension TransferError.Code {
-    /// A file or folder with this name exists, and the upload must not replace it.
     static let remoteFileExists = Self(rawValue: "remoteFileExists")
 }

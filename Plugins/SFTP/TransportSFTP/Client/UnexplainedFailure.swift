@@ -16,11 +16,9 @@ final class UnexplainedFailures: Sendable {
 
     private let counts = Locked<[File: Int]>([:])
     private static let toleratedFailures = 2
-    /// The maximum number of files with a count. Failures of additional files stay transient.
+    /// The maximum number of files to count. Failures of further files stay transient.
     private static let maximumFiles = 10_000
 
-    /// Counts a failure of a file.
-    ///
     /// - Returns: The error for the queue: transient for the first two consecutive failures of the file, then permanent.
     func error(for failure: UnexplainedFailure, of attempt: FileAttempt) -> TransferError {
         let file = File(transferID: attempt.transferID, endpoint: attempt.endpoint)
@@ -35,7 +33,7 @@ final class UnexplainedFailures: Sendable {
         return error
     }
 
-    /// Resets a file's count. Called when an attempt succeeded, or failed in another way.
+    /// Called when an attempt succeeded, or failed for a known reason.
     func forget(_ attempt: FileAttempt) {
         counts.withLock { $0[File(transferID: attempt.transferID, endpoint: attempt.endpoint)] = nil }
     }

@@ -31,15 +31,14 @@ package struct FileAttributes: Hashable, Sendable {
 
     package init() {}
 
-    /// Returns attributes for a request that sets the size, in bytes.
+    /// Attributes that set only the size, in bytes.
     package static func size(_ size: Int64) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.size = UInt64(max(0, size))
         return attributes
     }
 
-    /// Returns attributes for a request that sets both times to the same value, in seconds since 1970. Version 3 of the protocol can't set
-    /// only one of them.
+    /// Attributes that set both times, in seconds since 1970, because version 3 of the protocol can't set only one of them.
     package static func times(_ seconds: UInt32) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.accessTime = seconds
@@ -47,7 +46,7 @@ package struct FileAttributes: Hashable, Sendable {
         return attributes
     }
 
-    /// Returns attributes for a request that sets the permissions.
+    /// Attributes that set only the permissions.
     package static func permissions(_ mode: UInt32) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.permissions = mode
@@ -57,7 +56,7 @@ package struct FileAttributes: Hashable, Sendable {
     /// The largest plausible size of a file in bytes, 64 PiB. The limit prevents overflows in sums of sizes.
     package static let largestSize: UInt64 = 1 << 56
 
-    /// Returns the size that a server reports, if the size is plausible.
+    /// Returns the size that a server reports, if it is plausible.
     ///
     /// - Parameters:
     ///   - name: The name of the file as shown in messages.

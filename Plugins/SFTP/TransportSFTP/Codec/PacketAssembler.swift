@@ -7,7 +7,6 @@ package struct PacketAssembler: Sendable {
 
     package init() {}
 
-    /// Adds bytes as they arrive.
     package mutating func append(_ arrived: [UInt8]) {
         if start > 0 {
             bytes.removeFirst(start)
@@ -16,7 +15,7 @@ package struct PacketAssembler: Sendable {
         if bytes.isEmpty { bytes = arrived } else { bytes += arrived }
     }
 
-    /// Returns the next packet without its length field; nil if it is not complete yet.
+    /// Returns the next packet without its length field; nil if the packet is not complete yet.
     ///
     /// - Throws: A ``ProtocolFault`` if the length is invalid.
     package mutating func next() throws(ProtocolFault) -> ArraySlice<UInt8>? {

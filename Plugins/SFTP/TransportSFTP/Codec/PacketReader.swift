@@ -6,7 +6,6 @@ struct PacketReader {
         rest = packet
     }
 
-    /// The number of remaining bytes.
     var remaining: Int { rest.count }
 
     mutating func byte() throws(ProtocolFault) -> UInt8 {
@@ -44,7 +43,6 @@ struct PacketReader {
         return String(String(decoding: bytes.prefix(limit), as: UTF8.self).map { $0.isNewline || $0 == "\0" ? " " : $0 })
     }
 
-    /// Reads all remaining bytes.
     mutating func takeRest() -> [UInt8] {
         defer { rest = [] }
         return Array(rest)

@@ -28,7 +28,6 @@ struct PacketWriter {
         append(Array(text.utf8))
     }
 
-    /// Fills in the length field, and returns the packet.
     consuming func finish() -> [UInt8] {
         let length = UInt32(bytes.count - 4)
         for index in 0..<4 { bytes[index] = UInt8(truncatingIfNeeded: length >> UInt32(24 - 8 * index)) }

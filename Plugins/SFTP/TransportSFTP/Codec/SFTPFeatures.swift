@@ -31,12 +31,10 @@ package struct SFTPFeatures: Hashable, Sendable {
 
     package init() {}
 
-    /// Returns whether the server listed an extension.
     package func offers(_ feature: ProtocolExtension) -> Bool {
         extensions.contains(feature.rawValue)
     }
 
-    /// Applies the response to ``Request/limits``.
     mutating func apply(_ limits: ServerLimits) {
         self.limits = limits
         readSize = Self.size(readSize, within: limits.readLength)

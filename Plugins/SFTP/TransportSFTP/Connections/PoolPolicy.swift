@@ -2,8 +2,8 @@ import TransferCore
 
 /// The rules for sharing connections to endpoints, and the time limits of these connections.
 package struct PoolPolicy: Sendable {
-    /// The number of files per connection at which the pool opens another connection. A connection is busy while at least 128 KiB of
-    /// content is in flight. The pool then treats the connection as if it had at least this many files.
+    /// The number of files per connection at which the pool opens another connection. A connection is busy while at least 128 KiB of content
+    /// is in flight. The pool treats a busy connection as if it had at least this many files.
     package var filesPerConnection = 2
     /// The maximum number of connections that the pool opens at the same time after the first one. OpenSSH's server by default allows 10
     /// unauthenticated connections from all clients together (`MaxStartups`, sshd_config(5)).
@@ -21,18 +21,15 @@ package struct PoolPolicy: Sendable {
     /// The time without a response after which a connection gets no more files. Shorter than the queue's stall timeout (60 s), so the next
     /// attempt uses another connection.
     package var silence = Duration.seconds(45)
-    /// Like ``silence``, but for a connection on which an attempt was cancelled.
+    /// Like ``silence``, but after the cancellation of an attempt on the connection.
     package var silenceAfterCancellation = Duration.seconds(5)
     /// The time without bytes from the server after which a connection sends a keepalive request. After three times this interval, the
     /// client considers the connection lost.
     package var keepaliveInterval = Duration.seconds(15)
-    /// The interval at which tasks that wait for a connection report activity. Without the reports, the queue's stall timeout would end all
-    /// attempts that wait for the same connection. Waiting needs no stall timeout, because the steps of connecting have their own limits.
-    /// After one interval, a file stops waiting for a new connection if it can use a busy one.
+    /// The interval at which tasks that wait for a connection report activity, so that the queue's stall timeout does not end their attempts.
+    /// The steps of connecting have their own time limits. After one interval, a file that could use a busy connection stops waiting for a new one.
     package var activityInterval = Duration.seconds(5)
-    /// Returns the current time.
     package var now: @Sendable () -> ContinuousClock.Instant = { .now }
-    /// Waits for a duration.
     package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     /// Creates the default policy.

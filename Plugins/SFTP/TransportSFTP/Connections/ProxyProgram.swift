@@ -12,9 +12,8 @@ import TransportSupport
 
 /// A running program that connects to a server, and passes bytes between the server and its standard input and output (`proxyCommand`).
 final class ProxyProgram: Sendable {
-    /// The result of a program that has exited.
     struct End: Sendable {
-        /// The status from `waitpid` (wait(2)).
+        /// From `waitpid` (wait(2)).
         let status: CInt
         /// The last line of the standard error, without control characters, or an empty string.
         let lastLine: String
@@ -29,10 +28,8 @@ final class ProxyProgram: Sendable {
     private let state: Locked<State>
     private let ended = SingleResult<End>()
 
-    /// Starts a shell command with one end of a socket as its input and output.
-    ///
-    /// The program has its own process group, so an interrupt from the terminal does not reach it. After an interrupt, this process may
-    /// still need the connection for an orderly shutdown.
+    /// Starts a shell command with one end of a socket as its input and output. The command has its own process group, because this process
+    /// still needs the connection for an orderly shutdown after an interrupt from the terminal.
     ///
     /// - Parameter log: Called on a separate thread with each line of the standard error, truncated to 200 bytes and without control
     ///   characters.
@@ -143,23 +140,23 @@ final class ProxyProgram: Sendable {
         #endif
         guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw Errno(rawValue: errno) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // The program's end of the socket stays in blocking mode, as programs expect.
+        // Programs expect blocking input and output.
         _ = fcntl(ends[0], F_SETFL, fcntl(ends[0], F_GETFL) | O_NONBLOCK)
         return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
     }
 }
 
 extension ProxyProgram.End {
-    /// The exit status or signal for messages; nil for SIGHUP, which ``ProxyProgram/end()`` sends.
+    /// For messages; nil for SIGHUP, which ``ProxyProgram/end()`` sends.
     private var exitReason: String? {
         let signal = status & 0x7F
         if signal == 0 { return "status \((status >> 8) & 0xFF)" }
         return signal == SIGHUP ? nil : "signal \(signal)"
     }
 
-    /// Returns the error to report instead of a connection error that the program may have caused.
+    /// Replaces a connection error that the program may have caused.
     func explanation(of error: TransferError, _ address: SFTPAddress) -> TransferError {
-        // If the program succeeded without output, the server closed the connection, and the original error is better.
+        // The program succeeded without output, so the server closed the connection, and the original error is better.
         guard let exitReason, status != 0 || !lastLine.isEmpty else { return error }
         return TransferError(
             error.failureClass, error.code,

@@ -18,8 +18,6 @@ package protocol SFTPLink: Sendable {
 
 /// Opens connections to endpoints.
 package protocol SFTPConnector: Sendable {
-    /// Connects and authenticates.
-    ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink
 

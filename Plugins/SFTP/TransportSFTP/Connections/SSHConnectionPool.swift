@@ -8,7 +8,6 @@ import TransportSupport
 /// credentials would affect all connections. It opens additional connections a few at a time, because a server may limit concurrent
 /// logins (`MaxStartups`, sshd_config(5)).
 actor SSHConnectionPool {
-    /// An open connection that the pool assigns files to.
     private struct Member {
         let number: Int
         let link: any SFTPLink
@@ -17,11 +16,10 @@ actor SSHConnectionPool {
         /// Closes the connection after it has been idle for ``PoolPolicy/idleTime``.
         var idleTimer: Task<Void, Never>?
 
-        /// A sort key for the expected delay of a request. Busy connections sort last, because a server processes the requests of a
-        /// connection in order. Otherwise, connections with fewer files sort first.
+        /// A sort key for the expected delay of a request. Busy connections sort last.
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
-        /// Whether so much content is in flight that small files would have to wait.
+        /// Whether small files would have to wait, because a server processes the requests of a connection in order.
         var isBusy: Bool { connection.client.contentInFlight >= SSHConnectionPool.busyBytes }
 
         func isSilent(for limit: Duration, _ policy: PoolPolicy) -> Bool {
@@ -29,15 +27,13 @@ actor SSHConnectionPool {
         }
     }
 
-    /// The number of content bytes in flight at or above which a connection is busy. Small files stay far below this number.
+    /// Small files stay far below this number of bytes.
     private static let busyBytes = 128 << 10
 
-    /// The connections to one endpoint.
     private struct Group {
         var members: [Member] = []
         /// Connections whose server does not respond. They get no more files, and close when their current files are done.
         var silent: [Member] = []
-        /// The connections that are being opened, by number.
         var openings: [Int: Task<Void, Never>] = [:]
         /// Tasks that wait for a new connection, or for a connection without files.
         var waiters: [SingleResult<Void>] = []
@@ -57,7 +53,6 @@ actor SSHConnectionPool {
                 && files >= policy.filesPerConnection * (members.count + openings.count)
         }
 
-        /// Returns whether the pool may open another connection now.
         func mayOpen(_ policy: PoolPolicy) -> Bool {
             openings.count < policy.maximumOpenings && pausedUntil.map { $0 <= policy.now() } ?? true
         }
@@ -111,8 +106,7 @@ actor SSHConnectionPool {
             if group.needsAnother(forUnused: prefersUnused && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
             }
-            // If all connections are busy, a file waits for a new connection. For a small file, this takes about as long as using a busy
-            // connection. If opening takes longer than the activity interval, the file uses a busy connection.
+            // Waiting for a new connection takes a small file about as long as using a busy one.
             let mustWait = prefersUnused ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
             if let index, !mustWait || group.openings.isEmpty {
                 group.members[index].files += 1
@@ -140,17 +134,15 @@ actor SSHConnectionPool {
             do {
                 try await arrival.valueUnlessCancelled()
             } catch  where (index != nil || groups[endpoint]?.openings.isEmpty == false) && !(error is CancellationError) {
-                // Ignores the failed connection: the task can share an existing connection, or wait for another one that is being opened.
+                // Other connections exist or are being opened, so try again.
                 continue
             }
         }
     }
 
-    /// Starts to open connections for tasks that will each request a connection without files. Does not wait for the connections.
+    /// Starts to open connections for `count` tasks that will each request a connection without files. Does not wait for them.
     ///
-    /// - Parameters:
-    ///   - count: The number of tasks.
-    ///   - limit: The maximum number of connections to the endpoint.
+    /// - Parameter limit: The maximum number of connections to the endpoint.
     func prepare(
         _ count: Int, to endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger
     ) {
@@ -196,7 +188,6 @@ actor SSHConnectionPool {
         }
     }
 
-    /// Connects and waits until SFTP has started. Both steps have time limits, because all files of the endpoint wait for them.
     private nonisolated func connect(
         _ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger
     ) async throws -> any SFTPLink {
@@ -219,9 +210,7 @@ actor SSHConnectionPool {
         return link
     }
 
-    /// Ends a file's use of a connection.
-    ///
-    /// - Parameter wasCancelled: Whether the task that used the connection was cancelled, for example because the attempt stalled.
+    /// - Parameter wasCancelled: Whether the task was cancelled, for example because the attempt stalled.
     private func release(_ number: Int, of endpoint: Endpoint, wasCancelled: Bool = false) {
         if let index = groups[endpoint]?.silent.firstIndex(where: { $0.number == number }) {
             groups[endpoint]?.silent[index].files -= 1
@@ -237,7 +226,6 @@ actor SSHConnectionPool {
         }
         guard groups[endpoint]?.members[index].files == 0 else { return }
         startIdleTimer(for: number, of: endpoint)
-        // A task that waits for another connection can use this one.
         let waiters = groups[endpoint]?.waiters ?? []
         groups[endpoint]?.waiters = []
         for waiter in waiters { waiter.resume(.success(())) }

@@ -7,7 +7,7 @@ import TransferCore
 
 /// Opens SSH connections with a channel for SFTP.
 struct SSHConnector: SFTPConnector {
-    /// The HTTP client that connects through proxies, or with other network options. Its thread starts with the first such connection.
+    /// For routes with network options. Its thread starts with the first such route.
     private let engine = CurlEngine()
     private let keepaliveInterval: Duration
 
@@ -54,20 +54,16 @@ struct SSHConnector: SFTPConnector {
     func shutdown() async { await engine.shutdown() }
 }
 
-/// Makes the SFTP client the handler of an SSH channel.
 extension SFTPClient: SSHChannelHandler {}
 
-/// Runs each command on its own channel.
 extension SSHConnection: CommandRunner {
     package func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8] {
         try await run(command, input: input, outputLimit: 1 << 20).output
     }
 }
 
-/// An SSH connection with a channel for SFTP.
 final class SSHLink: SFTPLink {
-    /// Holds the channel of the SFTP client. The client is created before the channel is opened, and wakes and closes the channel through this
-    /// object.
+    /// The client is created before its channel, and wakes and closes the channel through this object.
     private final class ChannelHolder: Sendable {
         let channel = Locked<SSHChannel?>(nil)
 

@@ -12,7 +12,7 @@ final class ContentBlocks: Sendable {
         self.size = size
     }
 
-    /// A function that returns the next block, and nil after the last one.
+    /// Returns nil after the last block.
     var next: @Sendable () -> Range<Int64>? {
         { [self] in
             rest.withLock { rest in

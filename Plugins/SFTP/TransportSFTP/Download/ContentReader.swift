@@ -2,13 +2,13 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Reads a remote file with many concurrent requests. After a partial response, it requests the missing bytes.
+/// Reads a remote file with many concurrent requests.
 final class ContentReader: Sendable {
     /// The content of one response (`SSH_FXP_DATA`).
     struct DataPacket: Sendable {
         var offset: Int64
         var bytes: [UInt8]
-        /// Whether the packet contains the last bytes of its request. If not, the reader requests the missing bytes.
+        /// Whether the bytes end where its request ends. If not, the reader requests the missing bytes.
         var isLast: Bool
     }
 
@@ -18,10 +18,9 @@ final class ContentReader: Sendable {
     private struct State {
         var arrived: [DataPacket] = []
         var failure: (any Error)?
-        /// The number of requested bytes.
         var requested: Int64 = 0
         var isAllRequested = false
-        /// Whether to drop further packets, because the read has ended.
+        /// Whether the read has ended. If so, further packets are dropped.
         var isOver = false
     }
 
@@ -31,15 +30,14 @@ final class ContentReader: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let state = Locked(State())
-    /// Limits the requested bytes that have not been processed yet, and so the memory use if the disk is slow. Starts small and grows as
-    /// content arrives, because bytes in flight are lost when the connection breaks.
+    /// Limits the requested bytes that have not been processed, so that a slow disk does not fill the memory. Starts small and grows as
+    /// content arrives, because a broken connection loses the bytes in flight.
     private let unprocessed: RequestWindow
     private let arrivals: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
 
-    /// The initial maximum number of requests whose bytes have not been processed yet.
     private static let firstRequests = 16
-    /// The maximum growth of the window. It exceeds the limit for one connection, so requests continue while the disk is briefly slow.
+    /// More than the limit of one connection, so that requests continue while the disk is slow for a moment.
     private static let growth = (bytes: 6 << 20, requests: 192)
 
     init(
@@ -104,8 +102,7 @@ final class ContentReader: Sendable {
             case .success(.data(let bytes)) where !bytes.isEmpty && bytes.count <= count:
                 let packet = DataPacket(offset: offset, bytes: bytes, isLast: bytes.count == count)
                 let isWanted = enqueue(packet)
-                // Releases the bytes before the packet is processed, because a hanging disk must not block the other files of the
-                // connection.
+                // Releases the bytes before the packet is processed, so that a hanging disk does not block the other files of the connection.
                 client.downloads.release(bytes: isWanted ? bytes.count : count, requests: isWanted && !packet.isLast ? 0 : 1)
                 guard isWanted else { return }
                 // A server may send less than was requested (draft-ietf-secsh-filexfer-02, section 6.4).
@@ -119,9 +116,7 @@ final class ContentReader: Sendable {
         }
     }
 
-    /// Adds a packet to those that await processing.
-    ///
-    /// - Returns: Whether the packet will be processed; false after the end of the read.
+    /// Returns whether the packet will be processed; false after the end of the read.
     private func enqueue(_ packet: DataPacket) -> Bool {
         state.withLock { state in
             if !state.isOver { state.arrived.append(packet) }
@@ -141,7 +136,6 @@ final class ContentReader: Sendable {
                 defer { state.arrived = [] }
                 return (state.arrived, state.failure, state.isAllRequested ? state.requested : nil)
             }
-            // Process the packets that arrived before a failure, too.
             if !packets.isEmpty { try await threads.run { try process(packets) } }
             if let failure { throw failure }
             processed += packets.reduce(0) { $0 + Int64($1.bytes.count) }
@@ -151,7 +145,6 @@ final class ContentReader: Sendable {
         throw CancellationError()
     }
 
-    /// Drops the remaining packets.
     private func end() {
         state.withLock { state in
             state.isOver = true

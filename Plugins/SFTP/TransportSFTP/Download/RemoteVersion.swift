@@ -8,8 +8,6 @@ struct RemoteVersion: Codable, Hashable, Sendable {
     /// The modification time in seconds since 1970; nil if the server does not report it.
     var modificationTime: UInt32?
 
-    /// Creates a version from the attributes of the remote file.
-    ///
     /// - Returns: nil if the server reports no size, or an implausible size.
     init?(_ attributes: FileAttributes) {
         guard let size = attributes.size.flatMap({ $0 <= FileAttributes.largestSize ? Int64($0) : nil }) else { return nil }

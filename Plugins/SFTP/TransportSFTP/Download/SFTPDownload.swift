@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to download one file. It resumes the download if the server still has the same version of the file as in an earlier attempt.
+/// One attempt to download one file.
 struct SFTPDownload {
     let connection: PooledConnection
     let features: SFTPFeatures
@@ -11,7 +11,6 @@ struct SFTPDownload {
     let destination: DownloadDestination
     let checkpoint: Checkpoint?
     let options: AttemptOptions
-    /// The checksum that the session expects.
     let expected: Checksum?
     let server: SFTPServer
     let threads: WorkerThreads
@@ -62,7 +61,7 @@ struct SFTPDownload {
             guard knownVersion != nil else { throw changedFileError }
             resumed = opened
         }
-        // Checks the kind of file before opening it, because opening a FIFO would block the server.
+        // Opening a FIFO would block the server, so check the kind of file first.
         let (version, mode) = try await requestVersion()
         if let knownVersion, knownVersion != version { throw changedFileError }
         reporter.report(total: version.size)
@@ -103,7 +102,7 @@ struct SFTPDownload {
         return (version, found.permissions)
     }
 
-    /// Requests the permissions to give to the file; nil if the endpoint's options do not keep permissions, or the server does not report them.
+    /// Returns nil if the endpoint's options do not keep permissions, or the server does not report them.
     private func keptMode() async throws -> UInt32? {
         guard server.options.keepModes else { return nil }
         do {
@@ -156,7 +155,7 @@ struct SFTPDownload {
             guard try await RemoteVersion(client.attributes(.fstat(handle))) == version else { throw changedFileError }
         } catch {
             guard (error as? TransferError)?.failureClass != .resumeLost else { throw error }
-            // Saves a checkpoint for the received bytes, even after a cancellation.
+            // A separate task, because the attempt's task may be cancelled.
             await Task {
                 let position = prefix.withLock { $0.end }
                 guard position > progress.confirmed else { return }
@@ -169,8 +168,7 @@ struct SFTPDownload {
         }
     }
 
-    /// Reads the file over this connection. If the file is large, and the session and the account allow parallel ranges, other connections
-    /// read some blocks.
+    /// Uses additional connections if the file is large, and the session and the account allow them.
     private func read(
         _ version: RemoteVersion, from start: Int64, _ handle: Handle,
         process: @escaping @Sendable ([ContentReader.DataPacket]) throws -> Void
@@ -180,7 +178,7 @@ struct SFTPDownload {
         guard count > 1, version.size >= server.options.parallelThreshold else {
             return try await reader.read(start..<version.size, process: process)
         }
-        // Each reader requests the next block of the file, so gaps in the part file are few and short-lived.
+        // Each reader requests the next free block, so gaps in the part file are few and short-lived.
         let blocks = ContentBlocks(start..<version.size, each: Self.blockSize)
         let arrived = Locked(start)
         let processAndCount = { @Sendable (packets: [ContentReader.DataPacket]) in
@@ -198,7 +196,7 @@ struct SFTPDownload {
             }
             while try await group.next() != nil {
                 guard arrived.withLock({ $0 }) == version.size else { continue }
-                // All content has arrived, so cancel the tasks that still wait for a connection.
+                // The other tasks only wait for a connection.
                 group.cancelAll()
                 return
             }
@@ -216,7 +214,6 @@ struct SFTPDownload {
         try await reader.read(next: blocks.next, process: process)
     }
 
-    /// The number of bytes that one connection reads before it requests the next block.
     private static let blockSize: Int64 = 4 << 20
 
     private func finish(_ writer: FileWriter, _ version: RemoteVersion?, mode: UInt32? = nil, size: Int64) async throws -> TransferReceipt {
@@ -224,8 +221,8 @@ struct SFTPDownload {
         if version != nil { try await verify(LocalContent(writer, size: size), &receipt) }
         reporter.report(total: size)
         let kept = server.options.keepModes ? mode : nil
-        // The part file gets its permissions before its final name, because this process may be killed at any time. The owner can also
-        // read and write the part file. If the server's file lacks these permissions, they are removed last.
+        // Set the permissions before the rename, because this process may be killed at any time. The owner's permissions to read and write are
+        // needed until then, so remove them last.
         var isModeSet = true
         if let kept, !writer.isInPlace { isModeSet = writer.descriptor.changePartFile(mode: kept) }
         try await writer.finish(
@@ -239,7 +236,7 @@ struct SFTPDownload {
         return receipt
     }
 
-    /// Verifies the content with the expected checksum, or against the server's file if the session requires checksums.
+    /// Compares the content with the expected checksum, or with the server's file if the session requires checksums.
     private func verify(_ content: LocalContent, _ receipt: inout TransferReceipt) async throws {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         if let expected {

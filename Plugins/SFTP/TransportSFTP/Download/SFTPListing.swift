@@ -1,10 +1,9 @@
 import TransferCore
 
-/// Lists one folder.
 struct SFTPListing {
-    /// The number of requests in flight. With several requests, listing a small folder takes one round trip after the folder was opened.
+    /// Several requests, so that listing a small folder takes one round trip after it was opened.
     private static let requestsInFlight = 4
-    /// The maximum number of consecutive responses without names. The limit prevents an endless listing.
+    /// The maximum number of consecutive responses without names, to prevent an endless listing.
     private static let maximumEmptyResponses = 100
 
     private let client: SFTPClient
@@ -22,8 +21,6 @@ struct SFTPListing {
         self.receive = receive
     }
 
-    /// Lists the folder.
-    ///
     /// - Throws: A `TransferError`, `CancellationError`, or the receiver's error.
     func run() async throws {
         let handle = try await open()
@@ -71,7 +68,7 @@ struct SFTPListing {
         }
     }
 
-    /// Converts the server's entries, except `.` and `..`. Requests missing attributes, and the targets of links, in parallel.
+    /// Omits `.` and `..`. Requests missing attributes, and the targets of links, in parallel.
     private func entries(_ files: [ListedFile]) async throws -> [RemoteEntry] {
         var files = files.filter { ![Self.dot, Self.dotDot].contains($0.name) }
         try await requestAttributes(of: &files, where: { $0.kind == nil }) { .lstat($0) }
@@ -86,7 +83,7 @@ struct SFTPListing {
     private func requestAttributes(
         of files: inout [ListedFile], where isWanted: (FileAttributes) -> Bool, _ request: ([UInt8]) -> Request
     ) async throws {
-        // The receiver rejects names that are not single components, so don't request their attributes.
+        // The receiver rejects names that are not single components.
         let wanted = files.indices.filter { isWanted(files[$0].attributes) && Self.isSingle(files[$0].name) }
         let pending = wanted.map { ($0, client.begin(request(paths.entry(files[$0].name)))) }
         defer { for (_, response) in pending { response.abandon() } }
@@ -103,7 +100,7 @@ struct SFTPListing {
     private static func entry(_ name: [UInt8], _ attributes: FileAttributes) -> RemoteEntry {
         let kind: RemoteEntry.Kind =
             switch attributes.kind {
-            // An entry of unknown kind is listed as a file. If it is something else, its download fails.
+            // If an entry of unknown kind is not a file, its download fails.
             case nil, .regular?: .file(size: RemoteVersion(attributes)?.size)
             case .folder?: .folder
             case .link?: .symbolicLink
@@ -116,8 +113,8 @@ struct SFTPListing {
         !name.isEmpty && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
     }
 
-    /// The maximum number of entries whose attributes the listing requests in parallel. The receiver gets these entries before the next
-    /// requests are sent, so even a slow listing shows activity.
+    /// The maximum number of entries whose attributes are requested in parallel. The receiver gets these entries before the next requests,
+    /// so even a slow listing shows activity.
     private static let maximumConcurrentRequests = 100
     private static let dot = [UInt8(ascii: ".")]
     private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]

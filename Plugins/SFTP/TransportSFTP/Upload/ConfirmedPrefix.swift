@@ -1,7 +1,6 @@
 /// Tracks the position up to which all bytes of a range are confirmed: by the server for an upload, by the disk for a download.
 /// Subranges can be inserted in any order.
 package struct ConfirmedPrefix: Sendable {
-    /// The position up to which all bytes are confirmed.
     package private(set) var end: Int64
     /// The confirmed ranges after the first gap, in order. Adjacent ranges are merged, so there is one range per gap.
     private var islands: [Range<Int64>] = []
@@ -10,10 +9,8 @@ package struct ConfirmedPrefix: Sendable {
         end = start
     }
 
-    /// The number of confirmed ranges after the first gap.
     package var islandCount: Int { islands.count }
 
-    /// Adds a confirmed range.
     package mutating func insert(_ range: Range<Int64>) {
         guard range.upperBound > end else { return }
         guard range.lowerBound > end || !islands.isEmpty else {

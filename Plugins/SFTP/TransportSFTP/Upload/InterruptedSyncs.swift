@@ -17,13 +17,11 @@ package struct InterruptedSyncs: Hashable, Sendable {
 
     private static let maximum = 5
 
-    /// The count after the connection broke during one more sync.
     var incremented: InterruptedSyncs { InterruptedSyncs(count + 1) }
 
-    /// The count after a successful sync.
     var decremented: InterruptedSyncs { InterruptedSyncs(count - 1) }
 
-    /// The number of bytes after which a writer stops and syncs; nil if the writer syncs while it sends more bytes, or does not sync.
+    /// The number of bytes after which a writer stops and syncs. If nil, the writer does not stop for syncs.
     package var step: Int64? {
         switch count {
         case 1: 2 << 20
@@ -32,21 +30,20 @@ package struct InterruptedSyncs: Hashable, Sendable {
         }
     }
 
-    /// Whether to sync before the part file is complete: while sending content, and at the end of an incomplete attempt.
+    /// Whether to sync before the part file is complete.
     package var allowsSyncs: Bool { count < 3 }
 
-    /// Whether checkpoints may confirm bytes that no sync covers. If a later sync fails, any of these bytes may be lost.
+    /// Whether checkpoints may confirm unsynced bytes. If a later sync fails, any of these bytes may be lost.
     var confirmsUnsyncedBytes: Bool { !allowsSyncs }
 
-    /// Whether a sync of the complete part file was interrupted. The server may have lost bytes, and a later sync does not report the loss.
+    /// Whether a sync of the complete part file was interrupted. The server may have lost bytes, and later syncs do not report the loss.
     var isUncertain: Bool { count > 3 }
 
-    /// Whether to sync the complete part file. Its newest bytes may be the only ones that are not on the disk yet, so this sync may be fast.
+    /// Whether to sync the complete part file. Most of its bytes may already be on the disk, so this sync may be fast.
     package var allowsFinalSync: Bool { count < Self.maximum }
 }
 
 extension SFTPFeatures {
-    /// Returns the features, without `fsync` if too many syncs were interrupted.
     func after(_ interruptedSyncs: InterruptedSyncs) -> SFTPFeatures {
         guard !interruptedSyncs.allowsSyncs else { return self }
         var features = self

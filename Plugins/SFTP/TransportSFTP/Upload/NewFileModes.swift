@@ -1,30 +1,28 @@
 import Locking
 
-/// The permissions that a server gives to new files, by folder. They depend on the server's umask and on access lists, so the client learns
-/// them from the first file.
+/// The permissions that a server gives to new files, by folder. The client learns them from the first file, because they depend on the
+/// server's umask and access lists.
 final class NewFileModes: Sendable {
     struct Key: Hashable {
         let folder: [UInt8]
-        /// The permissions that the client requests for a file.
+        /// The permissions that the client requests for new files.
         let requested: UInt32
     }
 
-    /// The permissions that hide an incomplete part file from other users. They include write permission, which the account needs to resume
-    /// the upload.
+    /// The permissions that hide an incomplete part file. The account needs the write permission to resume the upload.
     static let hidden: UInt32 = 0o600
     private static let maximumKeys = 1_000
     private let modes = Locked<[Key: UInt32]>([:])
 
-    /// Returns whether a file's final permissions are known. If so, the client can create the part file with permissions that hide it from
-    /// other users.
+    /// Whether the final permissions are known, so that the client can create the part file hidden.
     func isKnown(_ key: Key) -> Bool { known(key) != nil }
 
     private func known(_ key: Key) -> UInt32? {
-        // If the client requests only permissions for the owner, the file gets exactly these, because a typical umask does not remove them.
+        // A typical umask does not remove the owner's permissions.
         key.requested & ~Self.hidden == 0 ? key.requested : modes.withLock { $0[key] }
     }
 
-    /// Hides a new part file from other users, unless the file is already hidden.
+    /// Hides a new part file from other users. If `isHidden`, the part file already is hidden.
     ///
     /// - Returns: The permissions to set when the part file is complete; nil to keep its permissions.
     /// - Throws: A `TransferError` or `CancellationError`.
@@ -33,9 +31,8 @@ final class NewFileModes: Sendable {
         guard case .attributes(let found) = try await client.response(to: .fstat(handle)), let permissions = found.permissions else {
             return nil
         }
-        // Excludes permissions that the client did not request.
         let mode = permissions & key.requested
-        // Does not wait for the response. The server receives this request before the first byte, and processes requests in order.
+        // Servers process requests in order, so this one takes effect before the first byte arrives.
         client.submit(.fsetstat(handle, .permissions(Self.hidden))) { [self] result in
             guard case .success(.status(let status)) = result, status.code == .ok else { return }
             modes.withLock { if $0.count < Self.maximumKeys { $0[key] = mode } }

@@ -19,13 +19,12 @@ struct PartFileRenaming: Sendable {
 
     // MARK: Existing files
 
-    /// Returns the attributes of the file with the final name. Returns nil if no file has this name, or if the policy is `rename`, which
-    /// chooses a free name later.
+    /// Returns nil if no file has the final name, or if the policy is `rename`, which chooses a free name later.
     func existingFile() async throws -> FileAttributes? {
         policy == .rename ? nil : try await client.attributesIfPresent(paths.final)
     }
 
-    /// Checks whether the policy keeps an existing file, so that the upload is unnecessary. Call this method before sending content.
+    /// Checks whether the policy keeps an existing file. Call this method before sending content.
     ///
     /// - Returns: The receipt for the existing file; nil to send the file.
     /// - Throws: A `TransferError` if the policy is `never`, or if the file is a folder and the policy is not `skip`.
@@ -41,24 +40,22 @@ struct PartFileRenaming: Sendable {
             default: false
             }
         guard isKept else { return nil }
-        // The receipt contains the size of the source, although the existing file may have another size. A growing source has no valid
-        // size, so its receipt contains the size of the existing file.
+        // A growing source has no valid size yet.
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, paths.final)
     }
 
-    /// Returns the number of seconds by which the source is newer than the file on the server; nil if the server does not report the time.
+    /// Returns nil if the server does not report the time.
     private func secondsNewer(than found: FileAttributes) -> Int64? {
         found.modificationTime.map { source.identity.modificationSeconds - Int64($0) }
     }
 
     // MARK: The name
 
-    /// Renames the part file to a name that the policy allows. With `skip`, removes the part file instead if a file with the final name
-    /// exists.
+    /// Renames the part file. If the policy is `skip` and a file with the final name exists, removes the part file instead.
     ///
     /// - Parameters:
     ///   - size: The size of the part file in bytes, for the receipt.
-    ///   - journal: Called with each name before the attempt to rename the part file to that name.
+    ///   - journal: Called with each name before the attempt to use it.
     /// - Throws: A `TransferError`, a ``StatusFailure``, `CancellationError`, or the error of `journal`.
     func place(size: Int64, journal: ([UInt8]) async throws -> Void) async throws -> TransferReceipt {
         switch policy {
@@ -74,7 +71,7 @@ struct PartFileRenaming: Sendable {
         case .rename:
             for number in 0..<Self.maximumNumbers {
                 let candidate = paths.numbered(number)
-                // Check each name first, because on some servers a rename replaces an existing file.
+                // On some servers, a rename replaces an existing file.
                 guard try await client.attributesIfPresent(candidate) == nil else { continue }
                 try await journal(candidate)
                 if try await renameIfFree(to: candidate) { return receipt(bytes: size, candidate) }
@@ -83,8 +80,6 @@ struct PartFileRenaming: Sendable {
         }
     }
 
-    /// Renames the part file, unless a file with the new name exists.
-    ///
     /// - Returns: Whether the name was free.
     private func renameIfFree(to final: [UInt8]) async throws -> Bool {
         guard try await client.attributesIfPresent(final) == nil else { return false }
@@ -99,8 +94,6 @@ struct PartFileRenaming: Sendable {
         }
     }
 
-    /// Renames the part file, and replaces an existing file.
-    ///
     /// - Returns: The warnings for the receipt.
     private func replace() async throws -> [String] {
         if features.offers(.posixRename) {
@@ -111,12 +104,11 @@ struct PartFileRenaming: Sendable {
             }
             return []
         }
-        // If a file with the new name exists, some servers replace it, and others reject this request.
+        // Some servers replace an existing file, and others reject this request.
         do {
             try await client.perform(.rename(partPath, to: paths.final))
             return []
         } catch let failure as StatusFailure where !failure.status.code.meansMissing {
-            // Removing an existing file can help only if there is one, and it is not a folder.
             guard failure.status.code.mayMeanExisting,
                 let found = try await client.attributesIfPresent(paths.final), found.kind != .folder
             else {

@@ -2,25 +2,22 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Writes ranges of a file to the part file over one connection. It sends many requests without waiting for their responses, and regularly saves
-/// checkpoints of the bytes that the server confirmed. Other writers can send other ranges of the same file.
+/// Writes ranges of a file to the part file over one connection. Sends many requests without waiting for their responses, and regularly
+/// saves checkpoints. Other writers can send other ranges of the same file.
 final class PartFileWriter: Sendable {
     private struct State {
-        /// The progress of each range of this writer, by the index of the range.
+        /// By the index of the range.
         var prefixes: [Int: ConfirmedPrefix] = [:]
-        /// The number of confirmed bytes before the first gap of each range, summed over all ranges of this writer.
+        /// The sum over `prefixes` of the confirmed bytes before the first gap.
         var count: Int64 = 0
-        /// The number of write requests without a response or an error.
+        /// The number of write requests that have neither a response nor an error.
         var unanswered = 0
-        /// The number of write requests.
         var submitted = 0
-        /// The number of write requests with a response.
         var answered = 0
         var failure: (any Error)?
         var isOpen = true
-        /// Whether the server has synced the complete part file.
         var isSynced = false
-        /// The waiting call to ``PartFileWriter/drained()``. It resumes when no request is unanswered, or one request has failed.
+        /// The waiting call to ``PartFileWriter/drained()``.
         var drain: SingleResult<Void>?
 
         var positions: [Int: Int64] { prefixes.mapValues(\.end) }
@@ -47,7 +44,6 @@ final class PartFileWriter: Sendable {
     /// The number of requests whose content the writer reads from the disk in one step.
     private static let batch: Int64 = 8
 
-    /// - Parameter schedule: Decides when to save checkpoints.
     init(
         _ handle: Handle, at client: SFTPClient, _ features: SFTPFeatures, of file: FileReader,
         updating progress: UploadProgress, _ schedule: SyncSchedule, on threads: WorkerThreads, reporting reporter: AttemptReporter
@@ -64,7 +60,7 @@ final class PartFileWriter: Sendable {
 
     // MARK: Content
 
-    /// Writes one range after another until no range is left. Returns when all requests have been sent; ``drained()`` waits for the responses.
+    /// Writes ranges until none is left. Returns when all requests have been sent; ``drained()`` waits for the responses.
     ///
     /// - Returns: The end of the last range; 0 if this writer got no range.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`.
@@ -98,7 +94,7 @@ final class PartFileWriter: Sendable {
                 try checkFailure()
                 let count = try await reporter.awaitAllowance(upTo: claim.upperBound - offset)
                 let range = offset..<offset + count
-                // Reads first: a source that hangs, such as a file of a network share, must not occupy the window of the connection.
+                // Read first: a source that hangs, such as a file of a network share, must not occupy the window of the connection.
                 let chunks = try await threads.runUnlessCancelled { [file, features] in try file.chunks(range, of: features.writeSize) }
                 try await client.uploads.acquire(bytes: Int(count), requests: chunks.count)
                 for chunk in chunks {
@@ -116,7 +112,7 @@ final class PartFileWriter: Sendable {
         return offset
     }
 
-    /// Waits until the source has more bytes, and claims the next bytes of a range. Returns nil at the end of the range.
+    /// Waits until the source has more bytes. Returns nil at the end of the range.
     private func claim(_ index: Int, from offset: Int64) async throws -> Range<Int64>? {
         let limit = Self.batch * Int64(features.writeSize)
         guard let growth = file.source.growth else { return progress.claim(upTo: limit, of: index) }
@@ -149,8 +145,6 @@ final class PartFileWriter: Sendable {
         }
     }
 
-    /// Processes the response to a write request.
-    ///
     /// - Returns: The new value of `State.count`, or nil after a failure; and the waiting call to ``drained()`` to resume, if any.
     private func recordResponse(
         _ result: Result<SFTPResponse, TransferError>, for chunk: Range<Int64>, of index: Int
@@ -175,7 +169,7 @@ final class PartFileWriter: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// Waits until the server has confirmed all sent bytes. Throws the error of the first request that failed.
+    /// Waits until the server has confirmed all sent bytes, or a request has failed.
     func drained() async throws {
         let drain = SingleResult<Void>()
         let isDrained = state.withLock { state in
@@ -189,7 +183,6 @@ final class PartFileWriter: Sendable {
 
     // MARK: Checkpoints
 
-    /// Syncs the confirmed bytes, if the server can sync, and saves a checkpoint for them.
     private func syncAndSave() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
         guard progress.isOutdated(positions) else { return }
@@ -201,7 +194,6 @@ final class PartFileWriter: Sendable {
         schedule.withLock { $0.didSync(count) }
     }
 
-    /// A sync request, and the number of write requests before it.
     private struct PendingSync {
         let response: PendingResponse
         let writesBefore: Int
@@ -251,12 +243,12 @@ final class PartFileWriter: Sendable {
 
     private func save(_ positions: [Int: Int64]) async throws {
         try await progress.save(positions)
-        // A growing source is sent as one range, which has the index 0.
+        // A growing source has only the range with the index 0.
         if let growth = file.source.growth, let position = positions[0] { growth.confirmed(before: position) }
     }
 
-    /// Saves a checkpoint at the end of an incomplete attempt. The checkpoint confirms the written bytes if the server syncs them in time,
-    /// or offers no sync. Otherwise, it stores them as acknowledged, and the next attempt checks them.
+    /// Saves a checkpoint at the end of an incomplete attempt. If the server offers syncs and does not sync the bytes in time, the checkpoint
+    /// stores them as acknowledged, and the next attempt checks them.
     func saveBeforeEnd() async {
         let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
         guard progress.isOutdated(positions) else { return }
@@ -283,12 +275,11 @@ final class PartFileWriter: Sendable {
         }
     }
 
-    /// The time to wait for a sync at the end of an attempt. A cancelled attempt must end within 100 ms.
+    /// A cancelled attempt must end within 100 ms.
     private static let syncTimeLimit = Duration.milliseconds(80)
 
     // MARK: Completion
 
-    /// The state of a complete part file on the server.
     struct End {
         /// The size in bytes; nil if the server does not report it.
         var size: Int64?
@@ -296,13 +287,13 @@ final class PartFileWriter: Sendable {
         var acceptedMode = true
     }
 
-    /// Sets the times and permissions of the part file, syncs it (see `syncs`), requests its size, and closes it. Sends these requests
-    /// before the server has confirmed all content.
+    /// Sets the times and permissions of the part file, syncs it, requests its size, and closes it. Sends these requests before the server
+    /// has confirmed all content.
     ///
     /// - Parameters:
     ///   - times: The modification time to set, in seconds since 1970; nil to keep it.
     ///   - mode: The permissions to set; nil to keep them.
-    ///   - syncs: Whether to sync the part file; nil to sync it if the features of this writer include `fsync`.
+    ///   - syncs: Whether to sync the part file; nil to sync it if `features` includes `fsync`.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`. The class of the `TransferError` is `resumeLost` if the
     ///   sync fails while checkpoints confirm bytes that no sync covers.
     func finish(times: UInt32? = nil, mode: UInt32? = nil, syncs: Bool? = nil) async throws -> End {
@@ -314,7 +305,7 @@ final class PartFileWriter: Sendable {
         do {
             try await drained()
         } catch {
-            // After a failed write, the sync probably fails as well, so ignore its error.
+            // After a failed write, the sync probably fails as well.
             if let sync { try? await finish(sync) }
             throw error
         }
@@ -340,7 +331,7 @@ final class PartFileWriter: Sendable {
         }
     }
 
-    /// Closes the part file unless it is already closed. After the first close, the server may reuse the handle for another file.
+    /// After the first close, the server may reuse the handle for another file, so only the first call closes the part file.
     func close() {
         let wasOpen = state.withLock { state in
             defer { state.isOpen = false }
@@ -351,8 +342,6 @@ final class PartFileWriter: Sendable {
 }
 
 extension FileReader {
-    /// Reads a range of the file in consecutive chunks. Blocks.
-    ///
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/sourceChanged`` if the file ends early.
     fileprivate func chunks(_ range: Range<Int64>, of size: Int) throws(TransferError) -> [[UInt8]] {
         var chunks: [[UInt8]] = []

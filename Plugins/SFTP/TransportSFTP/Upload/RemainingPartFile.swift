@@ -8,8 +8,8 @@ final class RemainingPartFile: Sendable {
     private let endpoint: Endpoint
     private let path: Locked<[UInt8]?>
 
-    /// The classes of errors with which a session can fail and leave a part file. After other errors, the account or the session waits, or
-    /// the upload restarts in a new part file.
+    /// The classes of errors after which a part file can remain. After other errors, the account or the session waits, or the upload
+    /// restarts in a new part file.
     private let failureClasses: Set<FailureClass>
 
     /// Starts with the part file of the attempt's checkpoint, because the attempt may fail before it reaches the server.
@@ -26,22 +26,20 @@ final class RemainingPartFile: Sendable {
         path = Locked(existing)
     }
 
-    /// Sets the path of the part file, which now exists. Do not call this method for a file under the final name.
+    /// The file now exists. Do not call this method for a file under the final name.
     func didCreate(_ partPath: [UInt8]) { path.withLock { $0 = partPath } }
 
-    /// Forgets the path of a part file that no longer exists.
     func didRemove(_ partPath: [UInt8]) {
         path.withLock { if $0 == partPath { $0 = nil } }
     }
 
-    /// The server and the path of the part file, as text for an error's cause; nil if there is no part file.
+    /// For an error's cause; nil if there is no part file.
     var location: String? {
         guard let partPath = path.withLock({ $0 }), let address = try? SFTPAddress(endpoint) else { return nil }
         return "unfinished part file at \(address.serverName): \(String(decoding: partPath, as: UTF8.self))"
     }
 
-    /// Returns an error whose cause contains ``location``. Returns the error itself if there is no part file, or if the error's class is not
-    /// in `failureClasses`.
+    /// Adds ``location`` to the cause of an error, if there is a part file and `failureClasses` contains the error's class.
     func addingLocation(to error: any Error) -> any Error {
         guard var error = error as? TransferError, failureClasses.contains(error.failureClass), let location else { return error }
         error.cause = error.cause.map { "\($0); \(location)" } ?? location

@@ -3,11 +3,9 @@ import TransportSupport
 
 /// Creates, reopens and checks the part file of an upload.
 extension SFTPUpload {
-    /// The minimum number of bytes for which the transport requests the free space. For fewer bytes, a failed write reveals a full disk
-    /// just as fast.
+    /// The minimum number of bytes for which to request the free space. For fewer bytes, a failed write reveals a full disk just as fast.
     private static let spaceThreshold: Int64 = 1 << 20
 
-    /// An open part file, and the position at which the upload resumes.
     struct OpenPartFile {
         let handle: Handle
         let checkpoint: UploadCheckpoint
@@ -15,10 +13,9 @@ extension SFTPUpload {
         var warnings: [String] = []
     }
 
-    /// Opens the part file of a checkpoint, or creates a new one.
     func openPartFile(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartFileRenaming) async throws -> OpenPartFile {
         guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePartFile(checkpoint, confirmed) }
-        // Hides an incomplete part file from other users. The file gets its final permissions before it is renamed.
+        // The part file gets its final permissions before it is renamed.
         let key = creationKey
         let isHidden = !writesFinalName && (keepsMode || client.newFileModes.isKnown(key))
         let handle = try await makePartFileAndFolders(placing, .permissions(isHidden ? NewFileModes.hidden : key.requested))
@@ -43,29 +40,26 @@ extension SFTPUpload {
             guard try await client.attributesIfPresent(partPath)?.kind == .folder else { throw failure }
             throw placing.folderExists
         } catch let failure as StatusFailure where failure.status.code.meansMissing && !paths.parents.isEmpty {
-            // The part file can't be created because folders are missing.
             let creations = paths.parents.map { client.begin(.mkdir($0)) }
             for pending in creations { _ = try await pending.response() }
             return try await makePartFile(creation)
         }
     }
 
-    /// Whether the uploaded file gets the permissions of its source (``SFTPOptions/keepModes``).
     var keepsMode: Bool { server.options.keepModes && sourceMode != nil }
 
-    /// The key for looking up the permissions of a new file. The permissions depend on the requested mode and, because of access lists, on the
-    /// folder.
+    /// The permissions of a new file depend on the requested mode and, because of access lists, on the folder.
     var creationKey: NewFileModes.Key {
         let folder = partPath.lastIndex(of: UInt8(ascii: "/")).map { Array(partPath[..<$0]) } ?? []
         return NewFileModes.Key(folder: folder, requested: (sourceMode ?? 0o666) & 0o666)
     }
 
     func makePartFile(_ creation: FileAttributes) async throws -> Handle {
-        // If the transport will read the file back, checks before the first byte whether the server allows reading.
+        // If the file must be read back later, check now whether the server allows reading.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
         if writesFinalName { return try await client.open(.open(partPath, mode.union(.truncate), creation)) }
-        // Removes an existing part file first. That file is from an earlier attempt, or another user created it to redirect the content.
+        // An existing part file is from an earlier attempt, or another user created it to redirect the content.
         let removal = client.begin(.remove(partPath))
         let opening = client.begin(.open(partPath, mode.union(.exclusive), creation))
         do {
@@ -79,18 +73,15 @@ extension SFTPUpload {
         do {
             return try await opening.handle()
         } catch let failure as StatusFailure where isReadBack && failure.status.code == .permissionDenied {
-            // If the server now creates the file for writing, it forbids only reading.
+            // If the server now allows opening the file for writing, it forbids only reading.
             client.close(try await client.open(.open(partPath, [.write, .create, .exclusive], creation)))
             try await client.perform(.remove(partPath))
             throw ContentComparison.impossible(paths.name, at: client.serverName, failure)
         }
     }
 
-    /// Opens the part file of an earlier attempt, and checks its content.
-    ///
-    /// The transport treats bytes that the server acknowledged before the connection broke as confirmed on three conditions: the part file
-    /// is large enough, its last bytes equal the corresponding bytes of the source, and the server can sync it. Otherwise, the server may have lost
-    /// the bytes in a power failure.
+    /// Bytes that the server acknowledged before the connection broke count as confirmed on three conditions: the part file is large enough,
+    /// its last bytes equal the source's, and the server can sync it. Otherwise, a power failure may have destroyed the bytes.
     private func resumePartFile(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPartFile {
         let handle: Handle
         do {
@@ -115,7 +106,7 @@ extension SFTPUpload {
                 }
                 try await reporter.save(partFile.checkpoint.encoded(confirmed: partFile.confirmed))
             }
-            // Removes any bytes beyond this size, because no checkpoint covers them.
+            // No checkpoint covers the bytes beyond this size.
             let needed = partFile.checkpoint.neededSize(partFile.confirmed)
             if size > UInt64(needed) { try await client.perform(.fsetstat(handle, .size(needed))) }
             partFile.warnings += try await checkUnsynced(partFile.checkpoint, partFile.confirmed)
@@ -126,7 +117,7 @@ extension SFTPUpload {
         }
     }
 
-    /// Requests a sync of the bytes acknowledged before the connection broke, and compares the last of these bytes with the source.
+    /// Syncs the acknowledged bytes, and compares the last of them with the source.
     ///
     /// - Returns: The warnings for the receipt; nil if the content differs, or the server can't sync.
     private func sync(_ handle: Handle, _ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String]? {
@@ -160,25 +151,21 @@ extension SFTPUpload {
         }
     }
 
-    /// If the server can't sync, compares the newest confirmed bytes of the part file with the source. After a power failure, some of these
-    /// bytes may be lost although the size is the same. Skips streams, because their first bytes are no longer available. Compares nothing if
-    /// ``SFTPOptions/sync`` is off.
+    /// If the server can't sync, compares the newest confirmed bytes with the source, because a power failure may have destroyed some of
+    /// them. Skips streams, whose first bytes are no longer available. Compares nothing if ``SFTPOptions/sync`` is false.
     ///
     /// - Returns: The warnings for the receipt.
     /// - Throws: A `TransferError` of the class `resumeLost` if the content differs.
     private func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
         guard confirmed > 0, server.options.sync, !features.offers(.fsync), file.source.growth == nil else { return [] }
         let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
-        // After an earlier failure, compares only the ends of the ranges. On an unstable network, a long comparison would take all the time
-        // between two failures.
+        // On an unstable network, a longer comparison would take all the time between two failures.
         let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tailSize) : RecentBlocks(ranges)
         guard let warnings = try await warningsIfSame(blocks) else { throw PartFileRenaming.lost(paths.name, at: client.serverName) }
         return warnings
     }
 
-    /// Compares blocks of the part file with the source.
-    ///
-    /// - Returns: The warnings for the receipt; nil if some blocks of the part file differ from the source.
+    /// - Returns: The warnings for the receipt; nil if a block differs from the source.
     private func warningsIfSame(_ blocks: RecentBlocks) async throws -> [String]? {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         do {
@@ -190,7 +177,7 @@ extension SFTPUpload {
         }
     }
 
-    /// Removes the part file. Ignores errors, because the caller throws another error.
+    /// Ignores errors, because the caller throws another error.
     func removePartFile() async {
         guard (try? await client.perform(.remove(partPath))) != nil else { return }
         remainingPartFile.didRemove(partPath)
@@ -198,21 +185,19 @@ extension SFTPUpload {
 
     // MARK: Space
 
-    /// Checks that the server has space for the remaining content, if the server reports its free space.
-    ///
     /// - Parameter bytes: The number of bytes that remain to be sent.
     func requireSpace(at handle: Handle, for bytes: Int64) async throws {
         guard bytes >= Self.spaceThreshold, let space = try await client.space(at: handle, partPath), space.available < UInt64(bytes) else {
             return
         }
-        // Keeps the bytes of an earlier attempt, so the upload can resume when there is space again.
+        // The bytes of an earlier attempt stay, so the upload can resume when there is space again.
         if earlierProgress == nil || earlierProgress?.confirmed == 0 { await removePartFile() }
         throw TransferError(
             .remoteFull, .remoteFull,
             "\(client.serverName) has \(space.available) bytes free, but \(bytes) bytes of \(paths.name) remain to be sent.")
     }
 
-    /// Checks for a full disk after an unexplained failure, because OpenSSH has no status for a full disk.
+    /// OpenSSH has no status for a full disk, so this method checks the free space after an unexplained failure.
     func explain(_ failure: StatusFailure, at handle: Handle) async throws -> StatusFailure {
         var failure = failure
         if let space = try await client.space(at: handle, partPath), space.available < UInt64(features.writeSize) {

@@ -1,7 +1,6 @@
 import TransferCore
 import TransportSupport
 
-/// Verifies the complete part file, and renames it.
 extension SFTPUpload {
     /// Compares the part file with the source if the session requires checksums.
     ///
@@ -14,14 +13,14 @@ extension SFTPUpload {
         warnings += outcome.warnings
         if let digest = outcome.digest { return digest.text }
         await removePartFile()
-        // If the source has changed, the comparison proves nothing.
+        // If the source has changed, the difference does not show an error of the server.
         try await file.verifyUnchanged()
         throw TransferError(
             .resumeLost, .checksumMismatch,
             "\(paths.name) at \(client.serverName) differs from its source. The remote copy was removed, and the upload restarts.")
     }
 
-    /// The size in bytes up to which every server renames a file quickly.
+    /// Files up to this size in bytes are renamed quickly by every server.
     private static let quickSize: Int64 = 1 << 20
 
     /// Renames the part file to the final name, unless the upload writes directly to the final name.
@@ -37,7 +36,7 @@ extension SFTPUpload {
                 checkpoint.otherPart = earlierProgress?.checkpoint.otherPart
                 checkpoint.existing = existing
                 try await reporter.save(checkpoint.encoded(confirmed: size))
-                // Some servers copy the file to rename it.
+                // Some servers rename a file by copying it.
                 if size > Self.quickSize { reporter.reportWaiting() }
             }
             await removeOtherPartFile(&receipt)
@@ -47,8 +46,8 @@ extension SFTPUpload {
         return receipt
     }
 
-    /// Removes the part file of another queue, which may have created the file again after this upload removed it. If the removal fails,
-    /// the receipt contains a checkpoint with which the queue removes the file later.
+    /// The other queue may have created its part file again after this upload removed it. If the removal fails, the receipt contains a checkpoint
+    /// with which the queue removes the file later.
     func removeOtherPartFile(_ receipt: inout TransferReceipt) async {
         guard let other = earlierProgress?.checkpoint.otherPart else { return }
         do {

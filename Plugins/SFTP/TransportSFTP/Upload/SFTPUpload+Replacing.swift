@@ -4,7 +4,7 @@ import TransportSupport
 
 /// Resumes an upload in a new part file, because another queue may still have the earlier part file open.
 extension SFTPUpload {
-    /// The maximum number of bytes that one request copies, so that the server responds in time.
+    /// Limits the bytes of one request, so that the server responds in time.
     private static let copySize: UInt64 = 32 << 20
 
     /// Copies the confirmed bytes of another queue's part file into the part file of this upload, and removes the other part file.
@@ -19,7 +19,7 @@ extension SFTPUpload {
         upload.foreignPartFile = nil
         guard let earlierProgress else { return upload }
         var checkpoint = earlierProgress.checkpoint.withoutUnsynced
-        // Removes the incomplete part file of an earlier copy.
+        // The part file of an unfinished copy.
         if let other = checkpoint.otherPart { try? await client.perform(.remove([UInt8](other))) }
         let size = checkpoint.neededSize(earlierProgress.confirmed)
         if size > 0 {
@@ -45,8 +45,6 @@ extension SFTPUpload {
         return upload
     }
 
-    /// Makes the server copy the first `size` bytes of an earlier part file into a new part file, and sync the new part file if it can.
-    ///
     /// - Throws: A ``StatusFailure`` if the server can't copy the bytes, or the earlier part file is too short.
     private func copy(_ size: UInt64, of earlier: [UInt8], isHidden: Bool) async throws {
         guard features.offers(.copyData) else { throw StatusFailure(Status(.unsupported)) }

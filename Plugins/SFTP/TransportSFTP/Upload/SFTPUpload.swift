@@ -3,21 +3,21 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// One attempt to upload one file. It writes to a part file, and renames the part file when the content is complete. If
-/// ``SFTPOptions/partFiles`` is false and the overwrite policy is `always`, it writes directly to the final name.
+/// One attempt to upload one file. It writes to a part file, and renames the complete part file. If ``SFTPOptions/partFiles`` is false and the
+/// overwrite policy is `always`, it writes directly to the final name.
 struct SFTPUpload {
     let connection: PooledConnection
     /// The server's features, without syncs if too many syncs of this upload were interrupted.
     let features: SFTPFeatures
-    /// Whether the server offers syncs.
+    /// Whether the server offers syncs, even if `features` omits them.
     private let offersSync: Bool
     private let interruptedSyncs: InterruptedSyncs
     let lender: ConnectionLender
     let paths: RemoteFilePaths
     /// The path of the part file, or the final path if there is no part file.
     let partPath: [UInt8]
-    /// The part file in which another queue began the upload; nil if no other queue began it. The other queue may still have this file open, so this
-    /// upload must not write into it.
+    /// The part file in which another queue began the upload, if any. The other queue may still have this file open, so this upload must
+    /// not write into it.
     var foreignPartFile: [UInt8]?
     let file: FileReader
     let options: AttemptOptions
@@ -26,11 +26,9 @@ struct SFTPUpload {
     var earlierProgress: (checkpoint: UploadCheckpoint, confirmed: Int64)?
     /// The permissions of the source, or of the original file if the source is the queue's copy; nil for data from memory and streams.
     let sourceMode: UInt32?
-    /// Whether ``FileAttempt/number`` counts an earlier attempt. The count begins again in a new process, or, for example, when the file
-    /// restarts or its session is retried.
+    /// Whether this process made an earlier attempt. A restart of the file or a retry of its session resets the count.
     let isRepeated: Bool
     let threads: WorkerThreads
-    /// The part file on the server, for the error of the attempt.
     let remainingPartFile: RemainingPartFile
     let reporter: AttemptReporter
 
@@ -71,7 +69,6 @@ struct SFTPUpload {
         }
     }
 
-    /// Whether the upload writes directly to the final name, without a part file.
     var writesFinalName: Bool { partPath == paths.final }
 
     var client: SFTPClient { connection.client }
@@ -110,8 +107,7 @@ struct SFTPUpload {
                 placing, size: size, checksum: earlierProgress.checkpoint.checksum, replacing: earlierProgress.checkpoint.existing)
         }
         var checkpoint = earlierProgress?.checkpoint ?? initialCheckpoint
-        // Starts to open connections before the check for an existing file, because opening takes a while, and the upload nearly always
-        // needs the connections.
+        // Opening takes a while, and the upload nearly always needs the connections, so start before the check for an existing file.
         if checkpoint.ranges != nil { await lender.prepare(maximumWriters - 1) }
         if earlierProgress == nil, !writesFinalName, let existing = try await placing.existingFile() {
             if let receipt = try placing.receipt(keeping: existing) {
@@ -120,8 +116,8 @@ struct SFTPUpload {
             }
             checkpoint.existing = FileVersion(existing)
         }
-        // Saves the checkpoint before the part file exists, so the part file can be removed after a crash. Without a part file, saves the
-        // checkpoint after opening the file. Until then, a file with the final name does not belong to this upload.
+        // Save the checkpoint before the part file exists, so that the part file can be removed after a crash. Under the final name, an
+        // existing file does not belong to this upload until it is opened, so save later.
         if earlierProgress == nil, !writesFinalName { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         let partFile = try await openPartFile(checkpoint, earlierProgress?.confirmed ?? 0, placing)
         do {
@@ -156,13 +152,11 @@ struct SFTPUpload {
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
     }
 
-    /// Decides when to save checkpoints: more often after an earlier attempt failed or was interrupted, because this attempt may also end
-    /// early.
+    /// After a failed attempt, saves checkpoints more often, because this attempt may also end early.
     private var schedule: SyncSchedule {
         isRepeated ? SyncSchedule(at: .now, bytes: 8 << 20, interval: .seconds(1)) : SyncSchedule(at: .now)
     }
 
-    /// The checkpoint for a first attempt.
     private var initialCheckpoint: UploadCheckpoint {
         var checkpoint = UploadCheckpoint(part: partPath, final: paths.final, stage: .writing)
         if !writesFinalName { checkpoint.precedesPart = true }
@@ -189,7 +183,6 @@ struct SFTPUpload {
             end = try await writer.finish(times: times, mode: mode, syncs: offersSync && interruptedSyncs.allowsFinalSync)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // Removes the part file, because its content is incomplete or a mix of two versions of the source.
             writer.close()
             await removePartFile()
             throw error
@@ -217,8 +210,6 @@ struct SFTPUpload {
         return (size, warnings)
     }
 
-    /// Writes the whole content with the given writer. Other writers help over their own connections, if connections are available in time.
-    ///
     /// - Returns: The position at which the given writer finished.
     private func writeAll(_ writer: PartFileWriter, _ progress: UploadProgress) async throws -> Int64 {
         guard progress.isShared, maximumWriters > 1 else { return try await writer.write() }
@@ -233,8 +224,8 @@ struct SFTPUpload {
                     try await lender.lend { connection, features in
                         active.withLock { $0 += 1 }
                         try await write(progress, over: connection, features)
-                        // Decrease the count only after a success. After a failure, the bytes that this writer claimed are missing, so the
-                        // loop below must not return before it has received the error.
+                        // Decrease the count only after a success. After a failure, this writer's claimed bytes are missing, and the loop
+                        // below must not return before it has received the error.
                         active.withLock { $0 -= 1 }
                     }
                     return nil
@@ -244,7 +235,7 @@ struct SFTPUpload {
             while let result = try await group.next() {
                 end = result ?? end
                 guard let end, !progress.hasMore, active.withLock({ $0 }) == 0 else { continue }
-                // All content has been sent, so cancel the tasks that still wait for a connection.
+                // The other tasks only wait for a connection.
                 group.cancelAll()
                 return end
             }
@@ -261,7 +252,7 @@ struct SFTPUpload {
         do {
             _ = try await writer.write()
             _ = try await writer.finish()
-            // Saves a checkpoint now, because other writers may need much more time.
+            // Other writers may need much more time.
             try await writer.saveSynced()
         } catch {
             await writer.saveBeforeEnd()
@@ -270,8 +261,8 @@ struct SFTPUpload {
         }
     }
 
-    /// The modification time to set on the server, in seconds since 1970; nil to set none. Set if the endpoint's options keep times, and
-    /// with the overwrite policies `different` and `newer`, because later sessions with these policies compare the times.
+    /// The modification time in seconds since 1970; nil to keep the server's time. Later sessions with the policies `different` and `newer`
+    /// compare the times.
     private var times: UInt32? {
         guard file.source.growth == nil, server.options.keepTimes || options.overwrite == .different || options.overwrite == .newer else {
             return nil

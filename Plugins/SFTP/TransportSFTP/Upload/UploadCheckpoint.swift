@@ -10,11 +10,11 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         case placing
     }
 
-    /// A range of the file. One writer sends its bytes in order, in parallel with other ranges.
+    /// A range of the file, whose bytes one writer sends in order.
     package struct Range: Codable, Hashable, Sendable {
         package var start: Int64
         package var end: Int64
-        /// The position up to which the server has all bytes of the range.
+        /// The server has all bytes of the range up to this position.
         package var confirmed: Int64
         /// The acknowledged position of this range, like ``UploadCheckpoint/acknowledged``.
         package var acknowledged: Int64?
@@ -23,16 +23,14 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
             (self.start, self.end, self.confirmed, self.acknowledged) = (start, end, confirmed, acknowledged)
         }
 
-        /// Whether the positions are in order and not negative.
         fileprivate var isSound: Bool {
             0 <= start && start <= confirmed && confirmed <= end && (acknowledged.map { (confirmed...end).contains($0) } ?? true)
         }
 
-        /// The range after a sync of the acknowledged bytes.
         fileprivate var synced: Range { Range(start: start, end: end, confirmed: acknowledged ?? confirmed) }
     }
 
-    /// The path of the part file, or the final path if there is no part file. Its bytes need not be UTF-8.
+    /// The path of the part file, or the final path if there is no part file. Paths need not be UTF-8.
     var part: Data
     /// The final path. With the overwrite policy `rename`, it may contain a number.
     var final: Data
@@ -50,7 +48,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     var otherPart: Data?
     /// The permissions to set before the part file is renamed; nil to keep its permissions.
     var mode: UInt32?
-    /// The version of the file that had the final name before the upload; nil if no file had this name.
+    /// nil if no file had the final name before the upload.
     var existing: FileVersion?
     /// Whether the checkpoint was saved before the part file was created; nil for false.
     var precedesPart: Bool?
@@ -62,7 +60,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         self.checksum = checksum
     }
 
-    /// Decodes a stored checkpoint. Returns nil if the checkpoint is not from an upload by this transport.
+    /// Returns nil if the checkpoint is not from an upload by this transport.
     package init?(_ checkpoint: Checkpoint) {
         guard let stored = try? JSONDecoder().decode(UploadCheckpoint.self, from: checkpoint.data) else { return nil }
         self = stored
@@ -72,7 +70,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
     }
 
-    /// Sorts ranges, and merges two adjacent ranges if the server has all bytes of the first one.
+    /// Sorts ranges, and merges each complete range with the next one.
     static func joined(_ ranges: [Range]) -> [Range] {
         ranges.sorted { $0.start < $1.start }.reduce(into: []) { joined, range in
             guard let last = joined.last, last.confirmed == last.end else { return joined.append(range) }
@@ -81,13 +79,13 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         }
     }
 
-    /// The path of the part file on the server; nil if the upload has no part file, or had none when the checkpoint was saved.
+    /// nil if the upload has no part file, or had none when the checkpoint was saved.
     var existingPartFile: [UInt8]? { part == final || precedesPart == true ? nil : [UInt8](part) }
 
     // MARK: Positions
 
-    /// Returns whether all positions are valid. If there are ranges, each byte of the file must be in exactly one of them. Call this method
-    /// for each stored checkpoint before you use its numbers.
+    /// Returns whether all positions are valid. If there are ranges, they must cover the whole file without gaps or overlaps. Call this method
+    /// before you use the numbers of a stored checkpoint.
     ///
     /// - Parameters:
     ///   - confirmed: The number of bytes that the checkpoint confirms.
@@ -105,13 +103,12 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return position == end && Self.sum(ranges) == confirmed
     }
 
-    /// Returns the minimum size of a part file that contains all confirmed bytes.
     func neededSize(_ confirmed: Int64) -> Int64 {
-        // With ranges, this is the confirmed position of the last range that has confirmed bytes.
+        // With ranges, the confirmed position of the last range that has confirmed bytes.
         ranges.map { $0.reduce(0) { $1.confirmed > $1.start ? $1.confirmed : $0 } } ?? confirmed
     }
 
-    /// Returns the checkpoint after a sync of its acknowledged bytes; nil if all acknowledged bytes are already confirmed.
+    /// Returns nil if all acknowledged bytes are already confirmed.
     func synced(_ confirmed: Int64) -> (checkpoint: UploadCheckpoint, confirmed: Int64)? {
         var checkpoint = self
         checkpoint.ranges = ranges?.map(\.synced)
@@ -120,7 +117,6 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return more > confirmed ? (checkpoint, more) : nil
     }
 
-    /// The checkpoint without the bytes that the server acknowledged but did not sync.
     var withoutUnsynced: UploadCheckpoint {
         var checkpoint = self
         checkpoint.ranges = ranges?.map { Range(start: $0.start, end: $0.end, confirmed: $0.confirmed) }
@@ -128,23 +124,21 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return checkpoint
     }
 
-    /// Returns the ranges that the server acknowledged but did not sync.
     func unsynced(_ confirmed: Int64) -> [Swift.Range<Int64>] {
         let all = ranges?.map { $0.confirmed..<($0.acknowledged ?? $0.confirmed) } ?? [confirmed..<max(confirmed, acknowledged ?? 0)]
         return all.filter { !$0.isEmpty }
     }
 
-    /// Returns the number of confirmed bytes in ranges that do not overlap.
     static func sum(_ ranges: [Range]) -> Int64 {
         // Without the parentheses, an intermediate result could overflow.
         ranges.reduce(0) { $0 + ($1.confirmed - $1.start) }
     }
 }
 
-/// The size and the modification time of a file on a server. If another file replaces this file, usually the size or the time differs.
+/// Distinguishes versions of a file on a server. The size and the time are usually different after a replacement.
 struct FileVersion: Codable, Hashable, Sendable {
     let size: UInt64?
-    /// The time in seconds since 1970.
+    /// In seconds since 1970.
     let modificationTime: UInt32?
 
     init(_ attributes: FileAttributes) { (size, modificationTime) = (attributes.size, attributes.modificationTime) }

@@ -1,19 +1,17 @@
 import Locking
 package import TransferCore
 
-/// Tracks the progress of an upload over all ranges of the file, and assigns ranges to writers (`PartFileWriter`). Reports bytes as confirmed
-/// only after a checkpoint that covers them was saved.
+/// Tracks the progress of an upload over all ranges of the file, and assigns ranges to writers (`PartFileWriter`).
 package final class UploadProgress: Sendable {
     /// A range of the file. One writer sends it from start to end.
     private struct RangeState {
         var range: UploadCheckpoint.Range
-        /// The position up to which bytes were passed to the connection.
+        /// The position up to which the connection has fetched the bytes for sending.
         var sent: Int64
         /// The position up to which a writer has claimed bytes to send.
         var claimed: Int64
         /// The position up to which the server acknowledged bytes before the connection broke, synced or not.
         var acknowledged: Int64
-        /// Whether the range is assigned to a writer.
         var isAssigned = false
 
         init(_ range: UploadCheckpoint.Range) {
@@ -21,7 +19,6 @@ package final class UploadProgress: Sendable {
             (sent, claimed, acknowledged) = (range.confirmed, range.confirmed, range.confirmed)
         }
 
-        /// The number of bytes that no writer has claimed.
         var rest: Int64 { range.end - claimed }
     }
 
@@ -30,13 +27,10 @@ package final class UploadProgress: Sendable {
         var rangeStates: [RangeState]
         /// The task that saves the newest checkpoint, after all earlier ones; nil before the first checkpoint.
         var saving: Task<Void, any Error>?
-        /// Whether to stop saving checkpoints.
         var isOver = false
         var interruptedSyncs: InterruptedSyncs
-        /// Whether the connection broke during a sync of this attempt.
         var wasInterrupted = false
 
-        /// The numbers of sent and confirmed bytes over all ranges.
         var totals: (sent: Int64, confirmed: Int64) {
             rangeStates.reduce(into: (0, 0)) { totals, rangeState in
                 totals.0 += rangeState.sent - rangeState.range.start
@@ -44,10 +38,10 @@ package final class UploadProgress: Sendable {
             }
         }
 
-        /// The index of the next range for an idle writer; nil if no range remains.
+        /// nil if no unassigned range has bytes left.
         var nextIndex: Int? { rangeStates.firstIndex { !$0.isAssigned && $0.rest > 0 } }
 
-        /// The index of the range to split; nil if no range is large enough, or the file is sent in order.
+        /// The range to split; nil if no range is large enough, or the file is sent in order.
         var largestIndex: Int? {
             guard checkpoint.ranges != nil else { return nil }
             let index = rangeStates.indices.max { rangeStates[$0].rest < rangeStates[$1].rest }
@@ -55,7 +49,7 @@ package final class UploadProgress: Sendable {
         }
     }
 
-    /// The minimum size of a range after a split. For a smaller range, an additional writer would save no time.
+    /// The minimum size in bytes of a range after a split. For a smaller range, an additional writer would save no time.
     package static let smallestRange: Int64 = 1 << 20
 
     private let reporter: AttemptReporter
@@ -81,8 +75,7 @@ package final class UploadProgress: Sendable {
     /// Whether there is work for an idle writer.
     package var hasMore: Bool { state.withLock { $0.nextIndex != nil || $0.largestIndex != nil } }
 
-    /// Assigns a range to an idle writer: an unassigned range, or the second half of the unclaimed bytes of the range with the most
-    /// unclaimed bytes.
+    /// Assigns a range to an idle writer: an unassigned one, or half of the unclaimed bytes of the range with the most unclaimed bytes.
     ///
     /// - Returns: The index of the range and the position to start at; nil if no range is left.
     package func assignRange() -> (index: Int, start: Int64)? {
@@ -102,8 +95,6 @@ package final class UploadProgress: Sendable {
         }
     }
 
-    /// Claims the next bytes of a range.
-    ///
     /// - Parameters:
     ///   - limit: The maximum number of bytes.
     ///   - index: The index of the range.
@@ -128,11 +119,10 @@ package final class UploadProgress: Sendable {
         }
     }
 
-    /// Stops saving checkpoints, because the part file is complete and will be renamed.
+    /// The part file is complete and will be renamed, so stop saving checkpoints.
     func end() { state.withLock { $0.isOver = true } }
 
-    /// Stops saving checkpoints after a failed sync, because the server may have lost any unconfirmed bytes. Also removes the
-    /// acknowledged, unsynced bytes from the last checkpoint.
+    /// The server may have lost any unconfirmed bytes, so stop saving checkpoints, and remove the acknowledged bytes from the last one.
     ///
     /// - Parameter isInterrupted: Whether the connection broke during the sync.
     func endAfterFailedSync(isInterrupted: Bool) async {
@@ -152,7 +142,7 @@ package final class UploadProgress: Sendable {
         if mustSave { await Task { try? await self.enqueueSaving([:]) }.value }
     }
 
-    /// Lowers the number of interrupted syncs after a successful sync. The next checkpoint stores the number.
+    /// The next checkpoint stores the lowered count of interrupted syncs.
     func didSync() {
         state.withLock { $0.interruptedSyncs = $0.interruptedSyncs.decremented }
     }
@@ -160,20 +150,17 @@ package final class UploadProgress: Sendable {
     /// See ``InterruptedSyncs/confirmsUnsyncedBytes``.
     var confirmsUnsyncedBytes: Bool { state.withLock { $0.interruptedSyncs.confirmsUnsyncedBytes } }
 
-    /// The number of bytes after which a writer stops and syncs. See ``InterruptedSyncs/step``.
+    /// See ``InterruptedSyncs/step``.
     var syncStep: Int64? { state.withLock { $0.interruptedSyncs.step } }
 
     /// Returns the number of unconfirmed bytes of a file with this size.
     func rest(of size: Int64) -> Int64 { size - state.withLock { $0.totals.confirmed } }
 
-    /// Reports the progress at the start of the attempt.
     func begin() {
         state.withLock { if $0.totals.confirmed > 0 { report($0) } }
     }
 
-    /// Updates the sent position of a range, and reports the progress.
-    ///
-    /// - Parameter position: The position up to which bytes were passed to the connection.
+    /// - Parameter position: The position up to which the connection has fetched the bytes for sending.
     func update(sent position: Int64, of index: Int) {
         state.withLock { state in
             state.rangeStates[index].sent = max(state.rangeStates[index].sent, position)
@@ -181,8 +168,8 @@ package final class UploadProgress: Sendable {
         }
     }
 
-    /// Saves a checkpoint that confirms bytes of some ranges. Waits for checkpoints that other writers are saving, because an older
-    /// checkpoint must not overwrite a newer one. Throws an error if the queue can't store the checkpoint.
+    /// Saves a checkpoint that confirms bytes of some ranges. Waits for earlier checkpoints, so that an older one can't overwrite a newer one.
+    /// Throws an error if the queue can't store the checkpoint.
     ///
     /// - Parameter positions: For each range, by index, the position up to which the server has all bytes.
     package func save(_ positions: [Int: Int64]) async throws {
@@ -243,7 +230,7 @@ package final class UploadProgress: Sendable {
         }
     }
 
-    /// Reports the progress to the queue. Called while the lock is held, so reports stay in order.
+    /// Called while the lock is held, so that reports stay in order.
     private func report(_ state: State) {
         let totals = state.totals
         reporter.report(sent: totals.sent, confirmed: totals.confirmed)

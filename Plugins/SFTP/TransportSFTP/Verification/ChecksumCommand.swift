@@ -1,21 +1,19 @@
 package import TransportSupport
 
-/// The command that computes checksums on a server. One command handles many files, because starting a login shell for each file would cost more than
+/// The command that computes checksums on a server. One command handles many files, because starting a login shell can take longer than
 /// sending a small file.
 ///
-/// The command reads the names from its input, and passes each file to the checksum program as input. So names never occur in a command
-/// line or in the output, where shells and programs treat hyphens, line feeds, backslashes and quotes differently.
+/// The command reads the names from its input, and passes each file's content to the checksum program. Shells and programs would treat
+/// hyphens, line feeds, backslashes and quotes in names differently.
 package enum ChecksumCommand {
-    /// The command for the user's shell. It runs the script with a POSIX shell (sh), because the user's shell may not be a POSIX shell. All
-    /// shells treat text in single quotes literally.
+    /// The user's shell may not be a POSIX shell, so the command runs `sh`. All shells treat text in single quotes literally.
     package static let text: [UInt8] = Array("exec /bin/sh -c '\(script)'".utf8)
 
-    /// The text before the results. It separates the results from output of the shell's startup files.
+    /// Separates the results from output of the shell's startup files.
     private static let marker = "transferkit-checksums"
 
-    /// Prints the algorithm of the available checksum program. Then, for each line of input, prints a checksum, or reports that the file
-    /// can't be read. Exits immediately if there is no checksum program. Decodes each name with an additional character at the end, because
-    /// a command substitution drops trailing line feeds (POSIX, shell, 2.6.3).
+    /// Decodes each name with an additional slash at its end, because a command substitution drops trailing line feeds (POSIX, shell,
+    /// 2.6.3).
     private static let script = """
         LC_ALL=C; export LC_ALL; \
         if command -v sha256sum >/dev/null 2>&1; then kind=sha256; sum() { sha256sum; }; \
@@ -29,21 +27,19 @@ package enum ChecksumCommand {
         done
         """
 
-    /// Returns the command's input: for each file, a line with its encoded path.
+    /// For each file, a line with its encoded path.
     package static func input(_ paths: [[UInt8]]) -> [UInt8] {
         paths.flatMap { path in path.flatMap(encode) + [UInt8(ascii: "\n")] }
     }
 
-    /// Encodes a byte for `printf` (POSIX, printf, `%b`).
+    /// For `printf` (POSIX, printf, `%b`).
     private static func encode(_ byte: UInt8) -> [UInt8] {
         guard !RemoteFilePaths.isSafe(byte) else { return [byte] }
         return Array("\\0".utf8) + [6, 3, 0].map { UInt8(ascii: "0") + (byte >> $0 & 7) }
     }
 
-    /// Parses the command's output.
-    ///
-    /// - Returns: The algorithm, and for each file its checksum, which is nil if the server can't read the file. Returns nil if the output is
-    ///   not from this command.
+    /// - Returns: The algorithm, and the checksum of each file, or nil if the server can't read the file. Returns nil if the output is not from
+    ///   this command.
     package static func results(_ output: [UInt8]) -> (algorithm: ChecksumAlgorithm, digests: [Checksum?])? {
         let lines = output.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
             Substring(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)

@@ -1,10 +1,8 @@
 import TransferCore
 import TransportSupport
 
-/// Compares a local file with a file on the server. If possible, a checksum program on the server computes the checksum. Otherwise, the
-/// client reads the server's file back.
+/// Compares a local file with a file on the server: by a checksum that the server computes, or by reading the server's file back.
 struct ContentComparison {
-    /// The result of a comparison.
     struct Outcome {
         /// The checksum; nil if the contents differ.
         var digest: Checksum?
@@ -19,18 +17,16 @@ struct ContentComparison {
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
-    /// The interval between activity reports. The queue treats an attempt without activity as stalled.
+    /// The queue's stall timeout ends attempts without activity.
     private static let activityInterval = Duration.seconds(2)
 
-    /// Compares the whole content of a local file with a file on the server.
-    ///
     /// - Parameters:
     ///   - path: The path of the file on the server.
     ///   - name: The name of the file as shown in messages.
     ///   - local: The local file.
     /// - Throws: A `TransferError`. Its class is `unsupported` if the server can't compute checksums and does not allow the file to be read back.
     func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {
-        // Report activity while the server computes the checksum, because the server reports no progress.
+        // The server reports no progress while it computes the checksum.
         let activityReports = reportActivity(for: local.size)
         defer { activityReports.cancel() }
         async let found = connection.checksums.digest(of: path, size: local.size)
@@ -38,8 +34,7 @@ struct ContentComparison {
         if let remote = try await found {
             let same = remote.algorithm == digest.algorithm ? digest : try await local.checksum(remote.algorithm, on: threads)
             if remote == same { return Outcome(digest: same) }
-            // In the shell, this path may lead to a different file than over SFTP. So read the file back over SFTP before reporting a
-            // difference.
+            // In the shell, the path may lead to another file than over SFTP, so a difference needs another check.
         }
         activityReports.cancel()
         let isSame = try await readBack(path, name, local)
@@ -48,8 +43,6 @@ struct ContentComparison {
         return Outcome(digest: isSame ? digest : nil, warnings: [warning])
     }
 
-    /// Returns whether a local file has the given checksum.
-    ///
     /// - Throws: A `TransferError` if the file can't be read, or `CancellationError`.
     func hasChecksum(_ digest: Checksum, of local: LocalContent) async throws -> Bool {
         let activityReports = reportActivity(for: local.size)
@@ -57,8 +50,7 @@ struct ContentComparison {
         return try await local.checksum(digest.algorithm, on: threads) == digest
     }
 
-    /// Reports activity to the queue while a checksum is computed, up to the longest plausible time. Afterwards, the queue's stall timeout applies to
-    /// a server that does not respond.
+    /// Reports activity up to the longest plausible time for computing a checksum. Afterwards, the queue's stall timeout applies.
     private func reportActivity(for size: Int64) -> Task<Void, any Error> {
         let end = ContinuousClock.now + RemoteChecksums.timeLimit(for: size)
         return Task { [reporter] in
@@ -69,8 +61,6 @@ struct ContentComparison {
         }
     }
 
-    /// Returns the error for a file whose content can't be verified.
-    ///
     /// - Parameter failure: The server's response to the attempt to read the file.
     static func impossible(_ name: String, at server: String, _ failure: StatusFailure) -> TransferError {
         TransferError(
@@ -79,16 +69,12 @@ struct ContentComparison {
             cause: failure.status.message.isEmpty ? nil : failure.status.message)
     }
 
-    /// Reads blocks of the server's file back, and compares them with the local file.
-    ///
-    /// - Returns: Whether all blocks are the same.
+    /// - Returns: Whether all blocks equal the local file's.
     /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the server does not allow the file to be read back.
     func isSame(_ blocks: RecentBlocks, _ path: [UInt8], _ name: String, as local: LocalContent) async throws -> Bool {
         try await readBack(path, name, local) { blocks.next() }
     }
 
-    /// Reads the server's file, and compares it with the local file.
-    ///
     /// - Parameter next: Returns the next range to compare; nil to compare the whole file.
     /// - Returns: Whether the contents are the same.
     private func readBack(
@@ -107,10 +93,10 @@ struct ContentComparison {
         }
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
         do {
-            // Compares each packet as soon as it arrives. Waiting for all preceding packets could use much memory, because packets arrive in
-            // any order and the server could delay the first one.
+            // Compare each packet as soon as it arrives. Waiting for all preceding packets could use much memory, because packets arrive in any
+            // order and the server could delay the first one.
             try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { [reporter] packets in
-                // Report activity only when bytes arrive. If the server stops sending, the queue then ends the attempt as stalled.
+                // The queue must notice a server that stops sending.
                 reporter.reportActivity()
                 for packet in packets {
                     let range = packet.offset..<packet.offset + Int64(packet.bytes.count)

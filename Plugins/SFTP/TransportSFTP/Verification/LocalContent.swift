@@ -4,23 +4,19 @@ import TransportSupport
 struct LocalContent: Sendable {
     /// The size in bytes.
     let size: Int64
-    /// Reads a range of the file. Blocks.
+    /// Blocks.
     let read: @Sendable (Range<Int64>) throws -> [UInt8]
 
-    /// Reads from the source of an upload.
     init(_ file: FileReader, size: Int64) {
         self.size = size
         read = { try file.bytes($0) }
     }
 
-    /// Reads from the part file of a download.
     init(_ file: FileWriter, size: Int64) {
         self.size = size
         read = { try file.bytes($0) }
     }
 
-    /// Computes the checksum of the whole file.
-    ///
     /// - Throws: A `TransferError` if the file can't be read, or `CancellationError`.
     func checksum(_ algorithm: ChecksumAlgorithm, on threads: WorkerThreads) async throws -> Checksum {
         try await threads.checksum(algorithm, of: 0..<size, reading: read)

@@ -18,25 +18,22 @@ package final class RecentBlocks: Sendable {
 
     /// The maximum size of a block in bytes.
     private static let size: Int64 = 4 << 20
-    /// The time limit of the selection: twice Linux's default of 30 s (`dirty_expire_centisecs`, in the kernel's documentation of
-    /// /proc/sys/vm).
+    /// Twice Linux's default of 30 s (`dirty_expire_centisecs`, in the kernel's documentation of /proc/sys/vm).
     private static let time = Duration.seconds(60)
 
-    /// Selects blocks only from the end of each range.
-    ///
-    /// - Parameter count: The maximum number of bytes of each range.
+    /// - Parameter count: The number of bytes at the end of each range.
     package convenience init(_ ranges: [Range<Int64>], only count: Int64) {
         self.init(ranges.map { max($0.lowerBound, $0.upperBound - count)..<$0.upperBound })
     }
 
-    /// Selects blocks from the given ranges of the file. The time limit starts now.
+    /// The time limit starts now.
     package init(_ ranges: [Range<Int64>], now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         state = Locked(State(ranges: ranges.filter { !$0.isEmpty }))
         self.now = now
         end = now() + Self.time
     }
 
-    /// Returns the next block; nil after the last block, or after the time limit.
+    /// Returns nil after the last block, or after the time limit.
     package func next() -> Range<Int64>? {
         guard now() < end else { return nil }
         return state.withLock { state in

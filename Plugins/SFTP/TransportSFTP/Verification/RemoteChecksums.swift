@@ -19,14 +19,13 @@ package actor RemoteChecksums {
     }
 
     private let runner: (any CommandRunner)?
-    /// The task that requests the algorithm of the server's checksum program. All files share its result.
+    /// All files share the result.
     private var algorithmTask: Task<ChecksumAlgorithm?, Never>?
     private var waitingRequests: [ChecksumRequest] = []
     private var runningCommands = 0
 
-    /// The maximum number of concurrent commands: two, so that small files do not wait for a large one.
+    /// Two, so that small files do not wait for a large one.
     private static let maximumConcurrent = 2
-    /// The maximum number of files per command.
     private static let maximumFiles = 100
     /// The maximum total size in bytes of the files of a command. A larger file gets its own command.
     private static let maximumBytes: Int64 = 256 << 20
@@ -48,8 +47,7 @@ package actor RemoteChecksums {
 
     private func requestAlgorithm() async -> ChecksumAlgorithm? {
         if let algorithmTask { return await algorithmTask.value }
-        // The first command gets no names as input, because the server may run another program instead of a shell, and that program could
-        // misinterpret the names.
+        // The first command has no names as input, because the server may run another program than a shell, which could misinterpret the names.
         let algorithmTask = Task { await self.run([], within: Self.timeLimit(for: 0))?.algorithm }
         self.algorithmTask = algorithmTask
         return await algorithmTask.value
@@ -68,7 +66,6 @@ package actor RemoteChecksums {
         return try await result.valueUnlessCancelled { Task { await self.remove(result) } }
     }
 
-    /// The number of files whose command has not started.
     package var backlog: Int { waitingRequests.count }
 
     private func add(_ request: ChecksumRequest) {
@@ -106,7 +103,7 @@ package actor RemoteChecksums {
         startCommands()
     }
 
-    /// Returns the time limit of a command for files of this total size in bytes: 60 s plus 1 s per MiB, which is enough for a slow server.
+    /// 60 s plus 1 s per MiB of files, which is enough for a slow server.
     static func timeLimit(for bytes: Int64) -> Duration { .seconds(60 + (bytes >> 20)) }
 
     private nonisolated func run(
@@ -119,7 +116,7 @@ package actor RemoteChecksums {
             command.cancel()
         }
         defer { deadline.cancel() }
-        // The reason for a failure does not matter: the next SFTP request reports a broken connection.
+        // The reason does not matter: the next SFTP request reports a broken connection.
         return (try? await command.value).flatMap(ChecksumCommand.results)
     }
 }

@@ -10,7 +10,6 @@ struct TUSFeatures: Hashable, Sendable {
     var extensions: [String]
     /// The maximum size of uploads in bytes; nil if the server does not report it.
     var maximumSize: Int64?
-    /// The server's checksum algorithms.
     var checksumAlgorithms: [String] = []
     /// Whether the transport assumes the features because it could not query the server. The server may support more.
     private(set) var isGuess = false
@@ -51,7 +50,6 @@ struct TUSFeatures: Hashable, Sendable {
         self.extensions = extensions
     }
 
-    /// Whether the server supports an extension.
     func offers(_ feature: TUSExtension) -> Bool {
         extensions.contains { $0.lowercased() == feature.rawValue }
     }

@@ -113,7 +113,6 @@ extension TUSResponse {
                 : "redirects uploads\(target) with a status that may change the method; use the redirect's target as the address")
     }
 
-    /// The error for a success that does not follow the protocol.
     private var unexpectedSuccess: TransferError {
         if request == .delete { return notATUSServerNow }
         if !isFromTUSServer, dialect.ietf == nil, response.headers[dialect.versionHeader] != nil { return versionRefused(nil) }

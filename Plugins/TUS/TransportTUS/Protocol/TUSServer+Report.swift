@@ -42,7 +42,6 @@ extension TUSServer {
         throw try await refused(tusResponse)
     }
 
-    /// Returns the report for the IETF protocol.
     private func resourceReport() async throws -> EndpointReport {
         guard let known = try await negotiatedDialect(cached: false) else {
             throw TransferError(
@@ -77,7 +76,6 @@ extension TUSServer {
         return [400, 403, 404, 405, 410, 501].contains(tusResponse.status) && !tusResponse.refusesCertificate
     }
 
-    /// The URL of an upload that does not exist, below the endpoint's address.
     private var urlOfMissingUpload: String {
         guard var components = URLComponents(string: address) else { return address }
         components.percentEncodedPath += (components.percentEncodedPath.hasSuffix("/") ? "" : "/") + "transferkit-asks-if-this-is-tus"

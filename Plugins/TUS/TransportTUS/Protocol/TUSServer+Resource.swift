@@ -4,7 +4,6 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Requests of the IETF protocol.
 extension TUSServer {
     /// Returns the URL for creating the upload of a file: the address or, with the method `PUT`, the file's name below the address. A creation
     /// URL of the attempt stays unchanged.

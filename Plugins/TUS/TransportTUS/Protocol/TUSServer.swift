@@ -12,7 +12,6 @@ struct TUSServer {
     var dialect: Dialect
     /// The URL for creating uploads: the endpoint's address, or the creation URL of the attempt.
     let address: String
-    /// The origin of ``address``.
     let origin: Origin
     /// Whether the attempt has its own creation URL.
     let hasCreationURL: Bool
@@ -123,7 +122,6 @@ struct TUSServer {
     }
 }
 
-/// The kinds of requests, with their methods.
 enum TUSRequest: String {
     case options = "OPTIONS"
     case create = "POST"

@@ -12,7 +12,6 @@ package struct UploadLimits: Hashable, Sendable {
     /// The remaining lifetime of the upload in seconds, from the time of the response.
     package var maximumAge: Int64?
 
-    /// Creates a value in which each limit is nil.
     package init() {}
 
     /// Parses the value of the header; nil if it is not a dictionary, or if a known limit is not a number of bytes or seconds. Unknown keys are

@@ -4,7 +4,6 @@ public import TransferCore
 
 /// The value of the `Upload-Metadata` header (tus 1.0.0, "Creation"): keys with base64-encoded values.
 struct UploadMetadata {
-    /// The value of the header.
     let headerValue: String
 
     /// The headers for the same metadata in the IETF protocol, which has headers only for the file's name and type.

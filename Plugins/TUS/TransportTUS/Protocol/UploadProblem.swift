@@ -4,7 +4,6 @@ import TransferCore
 
 /// A problem document (RFC 9457) of the IETF protocol, which explains a rejection.
 struct UploadProblem: Decodable, Hashable, Sendable {
-    /// The problem types of the protocol.
     enum Kind: String {
         case mismatchingOffset = "mismatching-upload-offset"
         case completedUpload = "completed-upload"

@@ -157,7 +157,6 @@ struct Concatenation {
         try await record.save { $0.whole.url = url }
     }
 
-    /// Returns whether the server still has the uploads of all segments.
     private func hasAllSegments() async throws -> Bool {
         do {
             for url in await record.checkpoint.segments?.compactMap(\.url) ?? [] { _ = try await server.offset(of: url, length: nil) }

@@ -14,7 +14,6 @@ final class InterimWatch: Sendable {
         var changesLocation = false
         /// The number of bytes that the server has.
         var offset: Int64?
-        /// The limits of the server.
         var limits: UploadLimits?
         /// The version of the interim responses, if it differs from the request's version. Other fields of such responses are ignored.
         var otherVersion: Dialect?
@@ -63,7 +62,6 @@ final class InterimWatch: Sendable {
     /// The combined content of all interim responses.
     var current: Report { report.withLock { $0 } }
 
-    /// Ends ``changes``.
     func end() { continuation.finish() }
 }
 

@@ -5,7 +5,6 @@ extension PatchLoop {
     /// The number of checksum mismatches of one request's content at which the attempt fails.
     static let maximumMismatches = 3
 
-    /// The checksums of a request.
     struct RequestChecksum {
         /// The value of `Upload-Checksum` (tus 1.0.0).
         var header: String?

@@ -2,7 +2,6 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Requests for the server's offset.
 extension PatchLoop {
     /// Requests the server's offset. If that fails, and the server became unreachable after an interrupted request, saves the interrupted request.
     mutating func remoteOffset() async throws -> TUSServer.RemoteOffset {

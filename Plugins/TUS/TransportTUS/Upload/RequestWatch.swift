@@ -27,6 +27,5 @@ final class RequestWatch: Sendable {
         if isDue { countsToSaveContinuation.yield(accepted) }
     }
 
-    /// Ends ``countsToSave``.
     func end() { countsToSaveContinuation.finish() }
 }

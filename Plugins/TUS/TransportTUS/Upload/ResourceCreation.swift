@@ -17,7 +17,6 @@ struct ResourceCreation {
         case complete(TUSResponse)
         /// The upload exists. The offset is nil if it must be requested.
         case open(url: String, offset: Int64?)
-        /// The server rejected the request.
         case rejected(TUSResponse)
     }
 
@@ -25,7 +24,6 @@ struct ResourceCreation {
     let file: FileReader
     let record: TUSUploadRecord
     let reporter: AttemptReporter
-    /// The URL of the request.
     let url: String
     /// The headers about the file.
     let headers: HTTPHeaders
@@ -150,7 +148,6 @@ struct ResourceCreation {
                 + "server's operator.")
     }
 
-    /// Handles a request without a final response.
     private func handleInterruption(_ error: CurlEngineError, withContent: Bool, count: Int64) async throws -> Result {
         record.reportSent(error.sent.accepted, of: .whole)
         let failure = server.client.transferError(error, at: url, isEndpoint: true)
@@ -177,7 +174,6 @@ struct ResourceCreation {
         throw failure
     }
 
-    /// Handles the final response.
     private func handleResponse(_ tusResponse: TUSResponse, withContent: Bool, count: Int64) async throws -> Result {
         let location = tusResponse.isComplete == true ? nil : tusResponse.location
         guard tusResponse.isSuccess else { return try await handleRejection(tusResponse, withContent: withContent) }

@@ -186,7 +186,6 @@ struct TUSCheckpoint: Codable, Sendable {
         uploads.reduce(0) { min($0 + (number($1) ?? 0), 1 << 62) }
     }
 
-    /// The URLs of all uploads.
     var urls: [String] { (segments ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }
 
     /// The URLs of the uploads that belong to this transfer alone. An upload that the app supplied is not among them: a later attempt may have

@@ -1,7 +1,6 @@
 import HTTPSupport
 import TransferCore
 
-/// The choice between tus and the IETF protocol.
 extension TUSUpload {
     /// Chooses the protocol of the earlier attempts or, for a new upload, the one that the endpoint's options and the server's response select.
     mutating func chooseDialect() async throws {

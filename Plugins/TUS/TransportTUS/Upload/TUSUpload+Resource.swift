@@ -4,7 +4,6 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Uploads with the IETF protocol.
 extension TUSUpload {
     /// Sends the file, or the rest of it. The bytes after a creation are sent as in tus, with `PATCH`.
     func transferToResource() async throws -> TransferReceipt {
@@ -62,7 +61,6 @@ extension TUSUpload {
 
     private var length: Int64? { file.source.growth.map(Self.length) ?? size }
 
-    /// Creates the loop that sends the content of the upload.
     private func loop(_ range: Range<Int64>, to url: String, _ digest: Checksum?) -> PatchLoop {
         let check: ContentCheck = options.verification == .checksum ? .eachRequest(.sha256) : .none
         var patchLoop = patchLoop(.whole, range, to: url, check)
@@ -70,7 +68,6 @@ extension TUSUpload {
         return patchLoop
     }
 
-    /// The result of ``create(_:)``.
     private enum Creation {
         case complete(TUSResponse)
         case open(url: String, offset: Int64?, UploadLimits)
@@ -136,7 +133,6 @@ extension TUSUpload {
         return server.dialect.lowerVersions.first { lower in untried.contains { $0.version == lower.version } }
     }
 
-    /// The error for a rejected creation.
     private func failure(_ tusResponse: TUSResponse, of server: TUSServer) -> TransferError {
         let wasLast = [400, 412].contains(tusResponse.status) && !server.isDialectConfirmed
         return wasLast ? server.rejectedVersions(tusResponse) : server.changeToTUS(tusResponse) ?? tusResponse.failure()

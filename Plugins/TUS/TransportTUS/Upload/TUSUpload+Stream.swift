@@ -66,7 +66,6 @@ extension TUSUpload {
         return (try await created(tusResponse), true)
     }
 
-    /// Saves and returns the URL of a created upload.
     private func created(_ tusResponse: TUSResponse) async throws -> String {
         let url = try await server.created(tusResponse)
         try await record.confirm(0, of: .whole, expires: tusResponse.expires, url: url)

@@ -43,7 +43,6 @@ struct TUSUpload {
 
     var size: Int64 { file.source.size }
 
-    /// Chooses the protocol, and uploads the file.
     func run() async throws -> TransferReceipt {
         var upload = self
         try await upload.chooseDialect()
@@ -186,7 +185,6 @@ struct TUSUpload {
         return remoteOffset
     }
 
-    /// Returns whether to send the file in segments.
     private func usesConcatenation(_ features: TUSFeatures) -> Bool {
         options.segmentsPerFile > 1 && size > 1 && size >= server.options.requests.parallelThreshold && features.offers(.concatenation)
     }
@@ -231,7 +229,6 @@ struct TUSUpload {
         return (url, 0)
     }
 
-    /// Returns whether to send the content of the file with the creation.
     private func createsWithContent(_ features: TUSFeatures) -> Bool {
         // An interrupted creation can't resume. A later attempt therefore creates the upload without content, to make progress even over a
         // slow and unstable connection.

@@ -120,7 +120,6 @@ actor TUSUploadRecord {
         reporter.report(sent: size, confirmed: min(size - 1, start + Int64(Double(size - start) * share)))
     }
 
-    /// Reports that the attempt is waiting for the server to process a request.
     nonisolated func reportWaiting() { reporter.reportWaiting() }
 
     /// Reports the position up to which the network accepted bytes. Also called on the HTTP client's thread.

@@ -44,7 +44,6 @@ enum ContentCheck: Hashable, Sendable {
         }
     }
 
-    /// Whether each request has its checksum in a trailer.
     var sendsTrailers: Bool {
         if case .trailer = self { true } else { false }
     }

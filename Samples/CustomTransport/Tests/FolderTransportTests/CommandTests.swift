@@ -26,7 +26,7 @@ import Testing
         #expect(doctor.status == 0 && doctor.text.contains("folder://"), "\(doctor.text)")
     }
 
-    @Test func commandsRejectUnsupportedSettingsAndSessions() async throws {
+    @Test func commandsRejectUnsupportedSettingsSessionsAndDetachedDrives() async throws {
         let program = try FolderProgram()
         let address = "folder://localhost\(try program.folder("drive").path)/"
         for name in ["one", "two"] { try Data(name.utf8).write(to: try program.folder(name).appending(path: "reel.mov")) }

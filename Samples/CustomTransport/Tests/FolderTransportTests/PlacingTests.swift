@@ -103,7 +103,7 @@ import TransferCore
     }
 
     /// The other queue, for example a suspended member of a fleet, may still have its part file open.
-    @Test func uploadNeverContinuesPartFileOfOtherQueue() async throws {
+    @Test func uploadRestartsInItsOwnPartFileAfterOtherQueue() async throws {
         let saved = SavedCheckpoints()
         try await fixture.cut(afterBytes: 50_000)
         await #expect(throws: TransferError.self) { try await upload(saved) }

@@ -73,8 +73,6 @@ public struct QueueList: Sendable, Hashable {
         return change
     }
 
-    /// Applies a change of the order. Returns nil for other events. Returns `outdated` if an index is outside the list, because then events
-    /// are missing.
     private mutating func change(_ event: QueueEvent.Kind) -> Change? {
         let all = order.sessions.indices
         switch event {

@@ -78,7 +78,6 @@ public struct SessionEvents: AsyncSequence, Sendable {
             await next()
         }
 
-        /// Reads the session's current state. Returns nil if the database can't be read now, or the session was removed.
         private mutating func snapshot() async -> SessionStatus? {
             do {
                 let status = try await queue.status(of: id)
@@ -101,7 +100,6 @@ public struct SessionEvents: AsyncSequence, Sendable {
 }
 
 extension SessionEnd {
-    /// How a session with the given status ended; nil if the session has not ended.
     init?(_ status: SessionStatus) {
         switch status.state {
         case .completed: self = .completed

@@ -2,9 +2,9 @@ import Locking
 import Logging
 import TransferCore
 
-/// Deletes the rows of large removed sessions in batches, and moves the rows of large quarantined sessions into quarantine, while the queue
-/// continues to run. Also completes resets of large sessions and moves of checkpoints into the discard outbox (``DiscardOutbox``), and
-/// enforces ``StoreLimits``.
+/// Deletes the rows of large removed sessions in batches, while the queue continues to run. Also moves the rows of large quarantined sessions into
+/// quarantine, completes the resets of large sessions, finishes moving checkpoints into the discard outbox (``DiscardOutbox``), and enforces
+/// ``StoreLimits``.
 package final class DeferredDeletion: Sendable {
     private struct State: Sendable {
         var isClosed = false

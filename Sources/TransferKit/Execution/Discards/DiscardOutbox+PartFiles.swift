@@ -11,9 +11,9 @@ extension DiscardOutbox {
         {}
     }
 
-    /// Removes part files on this machine, and stores the results concurrently, so that the results share a transaction. There may be many
-    /// results, because each completed download leaves one removal in the outbox. All removals in one download folder share a thread, so a
-    /// folder that hangs blocks only one thread.
+    /// Removes part files on this machine. Stores the results concurrently, because inputs that wait in the mailbox at the same time usually share
+    /// one transaction. There may be many results, because each completed download leaves one removal in the outbox. All removals in one download
+    /// folder share a thread, so a folder that hangs blocks only one thread.
     ///
     /// - Returns: Whether all results were stored.
     func discardPartFiles(_ removals: [PendingDiscard]) async -> Bool {

@@ -18,7 +18,6 @@ final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
         var isClosed = false
-        /// Whether removals may be due.
         var mayHaveDue = true
         /// Whether the removals that earlier processes postponed must be retried now.
         var mustRetryPostponed = false
@@ -31,11 +30,9 @@ final class DiscardOutbox: Sendable {
         var hasWork: Bool { mayHaveDue || mustRetryPostponed }
     }
 
-    /// The maximum number of due removals that one read of the database returns.
     static let pageSize = 64
     /// The maximum number of postponed removals that one transaction makes due.
     private static let retryPageSize = 1_000
-    /// The maximum number of hosts with a worker at the same time.
     private static let maximumHosts = 64
     /// The maximum duration of one removal from a server, or of the removal of part files from one download folder.
     static let timeout = Duration.seconds(120)
@@ -296,7 +293,7 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Makes removals that earlier processes postponed due now, except removals at paused hosts.
+    /// Makes removals due now that earlier processes postponed. Omits removals at paused hosts, and removals that this process postponed.
     ///
     /// - Returns: Whether the database could be read and changed.
     private func makePostponedDue() async -> Bool {

@@ -13,7 +13,6 @@ final class PausedHosts: Sendable {
     }
 
     private struct State: Sendable {
-        /// The pauses by the host's name.
         var pauses: [String: Pause] = [:]
         /// Whether the pauses of earlier processes have been read from the database.
         var hasLoaded = false
@@ -37,7 +36,6 @@ final class PausedHosts: Sendable {
         }
     }
 
-    /// The pause of a host; nil if the host is not paused.
     func pause(of host: String, at uptime: Duration) -> Pause? {
         state.withLock { $0.pauses[host] }.flatMap { $0.end > uptime ? $0 : nil }
     }

@@ -62,7 +62,6 @@ package final class ActiveFile: Sendable {
         sizeWasReported.store(true, ordering: .relaxed)
     }
 
-    /// Whether the transport reported the size in this attempt.
     var isSizeReported: Bool { sizeWasReported.load(ordering: .relaxed) }
 
     /// Sets the size. Called by the run, which includes the size in the statistics.
@@ -97,7 +96,7 @@ package final class ActiveFile: Sendable {
         activities.add(1, ordering: .relaxed)
     }
 
-    /// Records that the attempt does work that moves no bytes.
+    /// Records that the attempt does work that advances neither byte position.
     package func noteWork() {
         isBusy.store(true, ordering: .relaxed)
         recordActivity()
@@ -135,11 +134,10 @@ package final class ActiveFile: Sendable {
     package var awaitsSource: Bool { isAwaiting(sent) }
     package var isStalled: Bool { stalled.load(ordering: .relaxed) }
 
-    /// The confirmed position to report.
+    /// The confirmed position to report, at least ``floor``.
     var shownConfirmed: Int64 { max(confirmed, floor) }
     /// The sent position to report. Confirmed bytes also count as sent, regardless of the transport's report.
     var shownSent: Int64 { max(sent, shownConfirmed) }
-    /// The progress to report.
     var progress: ItemProgress { ItemProgress(bytesTotal: size, bytesDone: shownConfirmed, bytesSent: shownSent) }
     /// The number of bytes that this attempt transferred.
     var moved: Int64 { max(0, sent - start) }
@@ -150,7 +148,6 @@ package final class ActiveFile: Sendable {
     /// Whether the other end creates a record for each successful attempt. If so, attempts must not be repeated needlessly.
     var leavesRecord: Bool { recordWasReported.load(ordering: .relaxed) }
 
-    /// Sets whether the other end may have a record of this attempt. If so, the file must not be sent again.
     func setRecordPossible(_ isPossible: Bool) { recordIsPossible.store(isPossible, ordering: .relaxed) }
 
     /// Whether the other end may have a record of this attempt. If so, the file must not be sent again.

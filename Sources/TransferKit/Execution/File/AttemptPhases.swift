@@ -60,7 +60,6 @@ final class AttemptPhases: Sendable {
         enter(next)
     }
 
-    /// The time in each phase until now.
     var times: TransferTimes {
         state.withLock { state in
             state.enter(state.phase, at: now())

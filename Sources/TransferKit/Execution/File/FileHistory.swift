@@ -31,8 +31,8 @@ package struct FileHistory: Equatable, Sendable {
     package private(set) var isCostly = false
     /// Whether the last attempt failed because its endpoint was down, and probably not only for this file.
     private(set) var isOutage = false
-    /// By endpoint, the number of responses to all files at the time of this file's last failure there. Contains only endpoints at which the last
-    /// error can either mean an outage or concern only this file, and that have not responded to this file since.
+    /// For each endpoint, its number of responses to all files when this file last failed there. Contains an endpoint only if that failure can mean
+    /// an outage or concern only this file, and the endpoint has not responded to this file since.
     private var responsesAtFailure: [Endpoint: Int] = [:]
     /// Whether the file has restarted for a reason other than a change of its source, and has made no progress since.
     private var hasRestarted = false
@@ -160,7 +160,6 @@ package struct FileHistory: Equatable, Sendable {
         if wasServed { responsesAtFailure[endpoint] = nil }
     }
 
-    /// Sets the uptime at which the next attempt is due.
     mutating func wait(until uptime: Duration, after error: TransferError?) {
         dueAt = uptime
         waitsAfter = error

@@ -81,7 +81,6 @@ extension FileRunner {
         context.post(.endpointChanged(from: before, to: endpoint.location))
     }
 
-    /// The metadata of log messages about the current attempt.
     func logMetadata(at endpoint: Endpoint) -> Logger.Metadata {
         ["item": "\(file.position)", "endpoint": "\(endpoint.location)", "attempt": "\(history.attempts)"]
     }
@@ -305,7 +304,6 @@ extension FileRunner {
         return reporter
     }
 
-    /// Sets the size once it is known.
     private func setSize(of active: ActiveFile, _ size: Int64) {
         context.live.setSize(of: active, size) { reportSize(size) }
     }

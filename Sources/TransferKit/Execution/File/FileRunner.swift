@@ -18,7 +18,6 @@ struct FileRunner: Sendable {
         case noSpace(TransferError)
     }
 
-    /// The next step of the work, which ``next()`` chooses.
     enum Step: Sendable {
         case attempt(PreparedAttempt)
         /// The item is a folder, which the endpoint lists.

@@ -2,7 +2,6 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// An attempt that is ready to begin.
 struct PreparedAttempt: Sendable {
     let attempt: FileAttempt
     /// The identity of the source file; nil for a download or a form.
@@ -54,7 +53,6 @@ final class EndpointActivity: Sendable {
         if bytes >= Self.maximumBuffered { reportActivity() }
     }
 
-    /// Records that the other end confirmed or delivered content.
     func confirmed() {
         connected()
         if !wasConfirmed.load(ordering: .relaxed), !wasConfirmed.exchange(true, ordering: .relaxed) {

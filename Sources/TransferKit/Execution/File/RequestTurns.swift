@@ -8,7 +8,7 @@ import TransferCore
 /// wait for responses.
 package final class RequestTurns: Sendable {
     private struct State: Sendable {
-        /// The address of the endpoint that the next file prefers; nil for no limit.
+        /// The address of the endpoint that the next file prefers; nil if no limit applies.
         var address: String?
         /// The adapted limits, by the address of the endpoint.
         var concurrency: [String: FileConcurrency] = [:]
@@ -128,7 +128,6 @@ package final class RequestTurns: Sendable {
         for continuation in admitted { continuation.resume() }
     }
 
-    /// Whether a file waits for its turn.
     package func isWaitingForTurn(_ position: Int64) -> Bool {
         state.withLock { state in state.waiting.values.contains { $0.position == position } }
     }

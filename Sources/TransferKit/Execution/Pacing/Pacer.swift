@@ -40,7 +40,6 @@ package final class Pacer: Sendable {
         set(bytesPerSecond, for: .session(session))
     }
 
-    /// The number of active limits.
     package var limitCount: Int { state.withLock { $0.limits.buckets.count } }
 
     /// Removes the limit of a session whose run has ended. The session's share of other limits goes to other sessions immediately.

@@ -2,12 +2,13 @@
 ///
 /// A bucket contains free bytes and bytes that are promised to sessions. Their sum never exceeds the capacity, which bounds a burst.
 struct RateBucket: Sendable {
-    /// The time in which an empty bucket fills up, in seconds: 2 % of the ten seconds over which ``Pacer`` keeps a limit, and long enough for
-    /// a transport that wakes up late.
+    /// The time in which an empty bucket fills up, in seconds. It limits a burst to 2 % of the bytes that the limit allows in ten seconds, the period
+    /// for which ``Pacer`` guarantees the limit. A transport that wakes up slightly late loses no bytes.
     private static let burst = 0.2
 
     private(set) var rate: Double
-    /// The bytes that are not promised to a session. A new bucket has none, so that removing and setting a limit repeatedly gains nothing.
+    /// The bytes that are not promised to a session. A new bucket has none. Otherwise, removing and setting a limit repeatedly would provide extra
+    /// bytes.
     var free = 0.0
     /// The sum of the bytes promised to sessions. ``RateLimits`` updates this sum before each ``refill(at:)``.
     var promised = 0.0
@@ -31,14 +32,14 @@ struct RateBucket: Sendable {
 
     mutating func refill(at now: Double) {
         guard now > refilledAt else { return }
-        // At a few bytes per second, each session must still be able to accumulate a whole byte.
+        // Even at a rate of a few bytes per second, the bucket must have room for a whole byte for each session.
         let capacity = max(rate * Self.burst, Double(sessionCount + 1))
         free = min(free + rate * (now - refilledAt), max(0, capacity - promised))
         refilledAt = now
     }
 
-    /// Changes the rate. Call this method only while no bytes are promised to sessions. Keeps at most the bytes that accumulate within
-    /// `burst` at the new rate.
+    /// Changes the rate. Call this method only while no bytes are promised to sessions. Keeps at most the free bytes that accumulate within ``burst``
+    /// at the new rate.
     mutating func change(to rate: Double, at now: Double) {
         promised = 0
         refill(at: now)

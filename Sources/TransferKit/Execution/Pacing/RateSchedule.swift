@@ -23,7 +23,6 @@ struct RateSchedule: Sendable {
     /// Whether the limits that ``limits(at:utcOffset:)`` returned last still apply. False if the clock was set back.
     func isCurrent(at date: Date) -> Bool { entries.isEmpty || validity?.contains(date) ?? false }
 
-    /// The limits at a time.
     mutating func limits(at date: Date, utcOffset: Int) -> [(scope: RateLimits.Scope, limit: Int64?)] {
         let end = entries.values.map { $0.timetable.validity(after: date, utcOffset: utcOffset) }.min()
         validity = end.map { date..<max(date, $0) }

@@ -8,8 +8,8 @@ package enum EndpointChoice: Equatable {
     /// No endpoint is available.
     case none
 
-    /// The longest time for which a file waits for an endpoint: 100 years. Stored accounts are not validated. With a longer delay, the sums of times
-    /// would overflow.
+    /// The longest time for which a file waits for an endpoint: 100 years. Stored accounts are not validated, and a longer delay could overflow a sum
+    /// of times.
     private static let longestFallbackDelay = Duration.seconds(100 * 366 * 24 * 3_600)
 
     /// - Parameters:

@@ -6,7 +6,7 @@ import TransferCore
 /// The rule looks for the smallest limit that transfers almost as many files per second as any other limit:
 ///
 /// - **Growth.** At first, each completed file adds one to the limit, so the limit doubles in each round. After two successive rounds in which the
-///   rate grew by at most a fifth, the limit returns to a little more than the last number that raised the rate.
+///   rate grew by at most a fifth, the limit returns to the last limit that raised the rate, plus a quarter.
 /// - **Trials.** From then on, trials change the limit. The first trial comes after 8 rounds; each useless trial doubles this interval, up
 ///   to 64 rounds. A trial raises the limit by half, and keeps the higher limit if the rate grows at least a third as much (by a sixth).
 ///   Otherwise the trial uses a quarter less than the previous limit, and keeps this number if the rate stays at 98 % or more. If the rate
@@ -20,7 +20,6 @@ import TransferCore
 /// limit at the start of the round. Later rounds last longer, so that a random dip of the rate does not count. A rate counts only if the session had
 /// enough files in the round to reach the limit.
 package struct FileConcurrency: Sendable {
-    /// The result of a file's attempt.
     package enum Outcome: Sendable {
         case completed
         /// The server refused the file because the server is overloaded.

@@ -10,7 +10,7 @@ package struct FileFeed {
     private var isReading = false
     /// Whether an expansion may add files to the database.
     private(set) var isGrowing = false
-    /// Whether the page that was read last was not full, and no file was added after the reading of that page began.
+    /// Whether the last page contained all remaining files, and no file was added after the reading of that page began.
     private var hasReadAll = false
     /// Whether files were added after the reading of the next page began, so that this page may lack these files.
     private var grewWhileReading = false

@@ -40,7 +40,6 @@ package struct FileWindow: Sendable {
         sizes[position] = size
     }
 
-    /// Records the size of a file in flight.
     package mutating func setSize(of position: Int64, size: Int64) {
         if sizes[position] != nil { sizes[position] = size }
     }

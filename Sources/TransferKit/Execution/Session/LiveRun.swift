@@ -19,7 +19,6 @@ package final class LiveRun: Sendable {
         /// Whether the run is expanding the session's items into files.
         var isPreparing = false
         var isHistoryForgotten = false
-        /// The calls that read local files.
         var localReads = LocalReads()
         /// The errors of the session's streams that wait for disk space, by the position of the item.
         var shortages: [Int64: TransferError] = [:]
@@ -30,7 +29,6 @@ package final class LiveRun: Sendable {
         /// The byte counts shown last, below which the statistics do not fall. Reset when a file restarts at byte 0 or turns out to be a
         /// folder.
         var shown: ShownFigures
-        /// See ``LiveRun/outcome``.
         var outcome: RunOutcome?
     }
 
@@ -74,7 +72,6 @@ package final class LiveRun: Sendable {
 
     var isAbandoned: Bool { wasAbandoned.load(ordering: .sequentiallyConsistent) }
 
-    /// The session's current options.
     package var options: SessionOptions { state.withLock { $0.options } }
 
     /// Changes the options, for all later decisions. Changed timeouts apply only to attempts that begin later.
@@ -149,8 +146,7 @@ package final class LiveRun: Sendable {
         state.withLock { $0.localReads.end(number) }
     }
 
-    /// Returns the path of the longest call that reads a local file, and the number of long calls. Returns nil if no call is long, or if this
-    /// method has already returned a value and there has been a long call ever since.
+    /// See ``LocalReads/newLongReads(at:)``.
     func newLongReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
         state.withLock { $0.localReads.newLongReads(at: uptime) }
     }
@@ -201,7 +197,6 @@ package final class LiveRun: Sendable {
         base.filesUnsized += (size == nil ? 1 : 0) - (known == nil ? 1 : 0)
     }
 
-    /// Removes confirmed bytes of a file from the statistics.
     private static func subtract(_ bytes: Int64, in base: inout SessionStatistics) {
         base.bytesDone = max(0, base.bytesDone.subtractingSaturated(bytes))
     }

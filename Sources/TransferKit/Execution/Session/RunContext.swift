@@ -68,7 +68,6 @@ package struct RunContext: Sendable {
         endpointQuestion = EndpointQuestion(logger: logger, ask: chooseEndpoint)
     }
 
-    /// The session's current options.
     var options: SessionOptions { live.options }
 
     /// Sets the outcome of a run that ends as soon as its files in flight and the expansion of its folders have ended. If this takes longer

@@ -27,7 +27,6 @@ extension SessionFiles {
         return .backoffsSkipped(version: live.backoffsSkipped.version)
     }
 
-    /// Transfers a file, beginning with the given step.
     static func run(_ runner: FileRunner, from step: FileRunner.Step) async -> Event {
         var runner = runner
         do {

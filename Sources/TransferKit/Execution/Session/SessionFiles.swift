@@ -24,7 +24,7 @@ struct SessionFiles {
     private var isPreparing = false
     /// The uptime at which the run last determined which waiting files are due.
     private var dueCheckedAt = Duration.zero
-    /// The version of ``LiveRun/backoffsSkipped`` at the last request to skip the waits of files.
+    /// The last handled version of ``LiveRun/backoffsSkipped``.
     private var skippedVersion = 0
     /// The uptime of the next alarm; nil if no alarm is set.
     private var alarmAt: Duration?

@@ -3,7 +3,6 @@
 struct SessionMonitor {
     let live: LiveRun
     let clock: EngineClock
-    /// Reports local files that take a long time to read.
     var reportLongReads: @Sendable () -> Void = {}
 
     private static let interval = Duration.milliseconds(100)

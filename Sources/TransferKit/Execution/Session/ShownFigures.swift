@@ -6,8 +6,8 @@ import TransferCore
 package struct ShownFigures: Sendable {
     private(set) var done: Int64 = 0
     private(set) var sent: Int64 = 0
-    /// The number of ``done`` bytes that are stored as confirmed after the run. The queue's totals also include the other ``done`` bytes, so that the
-    /// totals do not decrease.
+    /// The part of ``done`` that is stored as confirmed after the run. The queue's totals also include the rest of ``done``, so that the totals do
+    /// not decrease.
     var confirmed: Int64 = 0
 
     package init() {}

@@ -38,7 +38,6 @@ public struct BandwidthTimetable: Hashable, Sendable, Codable {
         }
     }
 
-    /// The maximum number of rules.
     static let maximumRules = 48
 
     /// The rules, 1 to 48. The first rule that includes a time applies.
@@ -87,9 +86,7 @@ public struct BandwidthTimetable: Hashable, Sendable, Codable {
     }
 }
 
-/// A day of the week and a time of day.
 private struct LocalTime {
-    /// The number of seconds in a day.
     static let secondsPerDay = 86_400
 
     let weekday: BandwidthTimetable.Weekday

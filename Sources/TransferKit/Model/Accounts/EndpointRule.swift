@@ -35,7 +35,6 @@ public struct EndpointRule: Hashable, Sendable, Codable {
         return size >= minimumSize ?? 0 && size <= maximumSize ?? .max
     }
 
-    /// Returns the endpoints in the order in which the queue tries them for a matching file.
     func sorted(_ endpoints: [Endpoint]) -> [Endpoint] {
         let preferred = addresses.compactMap { address in endpoints.first { $0.address == address } }
         return preferred + endpoints.filter { !addresses.contains($0.address) }

@@ -195,7 +195,6 @@ public struct QueueEvent: Hashable, Sendable {
         }
     }
 
-    /// The sessions that the event names.
     var sessions: [SessionID] {
         switch kind {
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids), .draftsRemoved(let ids): ids

@@ -30,9 +30,6 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         self.giveUpAfter = giveUpAfter
     }
 
-    /// Checks the number of attempts and the delays.
-    ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func validate() throws(QueueError) {
         guard maximumAttempts >= 1, base >= .zero, maximumDelay >= .zero else {
             throw QueueError(.invalidRequest, "The number of attempts must be at least 1, and delays between attempts at least 0 s.")

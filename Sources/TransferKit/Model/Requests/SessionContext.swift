@@ -1,6 +1,5 @@
 import Foundation
 
-/// Validation of a session's context, a JSON value that the app chooses.
 enum SessionContext {
     /// Rejects a context that is not JSON, or that contains a number outside the range of a `Double`, such as `1e400`.
     ///

@@ -197,16 +197,12 @@ public struct SessionOptions: Hashable, Sendable, Codable {
 extension SessionOptions {
     private static let longestDeadline = Duration.seconds(3_155_760_000)
 
-    /// The error of a session that did not end within its deadline.
     static func exceeded(_ deadline: Duration) -> TransferError {
         TransferError(
             .permanent, .deadlineExceeded,
             "The session did not end within its deadline of \(deadline.inSeconds) s. A retry gives it the same time again.")
     }
 
-    /// Checks the options.
-    ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest` that names the option.
     func validate() throws(QueueError) {
         guard (1...64).contains(segmentsPerFile) else {
             throw QueueError(.invalidRequest, "The number of parallel segments of a file must be from 1 to 64, not \(segmentsPerFile).")

@@ -108,9 +108,6 @@ public struct SessionRequest: Sendable {
 }
 
 extension SessionRequest {
-    /// Checks a start time.
-    ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`.
     static func validate(notBefore: Date?) throws(QueueError) {
         let calendar = Date.distantPast.timeIntervalSince1970...Date.distantFuture.timeIntervalSince1970
         guard let notBefore, !calendar.contains(notBefore.timeIntervalSince1970) else { return }

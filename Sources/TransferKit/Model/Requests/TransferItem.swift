@@ -45,8 +45,8 @@ public struct TransferItem: Hashable, Sendable {
 
     package var uploadCapability: Capability?
 
-    /// The URL at which the item's upload is created. Takes precedence over the session's ``SessionOptions/creationURL``, whose rules also apply to
-    /// this URL, and over the endpoint's address. Nil for no URL. Not for folders, downloads, and items with an ``uploadURL``.
+    /// The URL at which the item's upload is created; nil for the session's ``SessionOptions/creationURL`` or the endpoint's address. The rules of
+    /// the session's URL also apply to this URL. Not for folders, downloads, and items with an ``uploadURL``.
     public var creationURL: String? {
         get { creationCapability?.text }
         set { creationCapability = newValue.map(Capability.init) }

@@ -43,14 +43,11 @@ final class ByteChannel: Sendable {
         }
     }
 
-    /// Adds as many bytes of the data as the buffer has room for, without waiting.
-    ///
-    /// - Returns: The number of added bytes.
-    /// - Throws: The reason why the stream accepts no more bytes.
+    /// Adds as many bytes of the data as the buffer has room for, without waiting. Returns their number.
     func tryWrite(_ data: some DataProtocol) throws -> Int {
         let count = try state.withLock { state in
             let count = min(data.count, try Self.room(capacity, state))
-            // Copies only the bytes that it adds, because the caller passes the rest again.
+            // Copy only these bytes, because the caller passes the rest again.
             if count > 0 { Self.append(Data(data.prefix(count)), to: &state) }
             return count
         }
@@ -61,9 +58,6 @@ final class ByteChannel: Sendable {
     /// Whether a write would return or throw without waiting.
     var hasRoom: Bool { state.withLock { (try? Self.room(capacity, $0)) ?? 1 } > 0 }
 
-    /// Waits until the buffer has room.
-    ///
-    /// - Throws: The errors of ``write(_:)``.
     func waitForRoom() async throws {
         while true {
             let version = changes.version
@@ -72,9 +66,6 @@ final class ByteChannel: Sendable {
         }
     }
 
-    /// Returns the number of bytes that the buffer has room for.
-    ///
-    /// - Throws: The reason why the stream accepts no more bytes.
     private static func room(_ capacity: Int, _ state: State) throws -> Int {
         if let refusal = state.refusal { throw refusal }
         guard state.end == nil else { throw TransferError(.permanent, .internalFailure, "Cannot write to a finished stream.") }
@@ -87,13 +78,11 @@ final class ByteChannel: Sendable {
         state.accepted += Int64(data.count)
     }
 
-    /// Ends the stream. Only the first call has an effect.
     func end(_ result: Result<Void, any Error>) {
         state.withLock { if $0.end == nil { $0.end = result } }
         changes.send()
     }
 
-    /// Handles a report from the queue about the bytes that the queue has read.
     func handle(_ report: StreamReport) {
         state.withLock { state in
             switch report {

@@ -32,7 +32,6 @@ final class InputStreamReader: @unchecked Sendable {  // Only the blocks of `que
         }
     }
 
-    /// Closes the stream after the current read.
     func close() {
         queue.async { self.stream.close() }
     }

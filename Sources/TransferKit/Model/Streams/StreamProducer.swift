@@ -25,11 +25,6 @@ package final class StreamProducer: Sendable {
     let report: @Sendable (StreamReport) -> Void
     private let isClaimed = Locked(false)
 
-    /// - Parameters:
-    ///   - length: The length of the stream in bytes; nil if the app does not know it.
-    ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
-    ///   - report: Receives the queue's reports about the bytes.
-    ///   - body: Writes the bytes in order, and returns after the last byte.
     init(
         length: Int64?, ahead: Int64, report: @escaping @Sendable (StreamReport) -> Void = { _ in },
         body: @escaping @Sendable (_ write: Write) async throws -> Void
@@ -40,9 +35,7 @@ package final class StreamProducer: Sendable {
         self.body = body
     }
 
-    /// Claims the stream. Only one caller can claim it, because a stream can be read only once.
-    ///
-    /// - Returns: Whether the caller now owns the stream.
+    /// Claims the stream, because it can be read only once. Returns false if another caller has claimed it.
     func claim() -> Bool {
         isClaimed.withLock { isClaimed in
             defer { isClaimed = true }
@@ -61,7 +54,6 @@ package final class StreamProducer: Sendable {
 }
 
 extension StreamProducer {
-    /// Creates a producer of the bytes that a ``StreamWriter`` writes.
     convenience init(reading channel: ByteChannel, length: Int64?, ahead: Int64) {
         self.init(length: length, ahead: ahead, report: channel.handle) { write in
             while let buffers = try await channel.read() {

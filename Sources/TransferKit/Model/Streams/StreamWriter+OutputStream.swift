@@ -42,7 +42,6 @@ extension StreamWriter {
     }
 }
 
-/// An output stream that writes to a ``StreamWriter``.
 private final class WriterOutputStream: OutputStream {
     /// Nil only in a stream created by an inherited initializer, which can't be opened.
     private let writer: StreamWriter?

@@ -1,12 +1,12 @@
 /// A command to the queue, as a value that can be recorded and replayed.
 package enum Command: Sendable, Codable {
-    /// Adds an account, or replaces the account with the same name. Also unblocks the account, and allows immediate probes of its
-    /// endpoints. If the account was blocked, or its endpoints have changed, also ends the retry delays of its sessions.
+    /// Adds or replaces an account, unblocks it, and allows immediate probes of its endpoints. If the account was blocked or its endpoints
+    /// have changed, also ends the retry delays of its sessions.
     case saveAccount(Account)
-    /// Saves an account unless the stored account has changed since the caller read it. The first value is the account that the caller
-    /// read, or nil if the account did not exist. ``InputResult/isGranted`` shows whether the account was saved.
+    /// Saves an account if the stored account still equals the first value (nil: no stored account). ``InputResult/isGranted`` shows
+    /// whether the account was saved.
     case replaceAccount(Account?, with: Account)
-    /// Deletes an account. If the account has sessions, the command fails; if `cascade` is true, the command first removes the sessions instead.
+    /// Deletes an account. With `cascade`, first removes the account's sessions; otherwise, fails if the account has sessions.
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
     /// Allows immediate probes of the account's unavailable endpoints, and ends the retry delays of its sessions.
@@ -21,16 +21,16 @@ package enum Command: Sendable, Codable {
     case setRetention(Retention?)
     /// Sets the free space, in bytes, below which no session starts. Nil removes the stored minimum.
     case setDiskFloor(Int64?)
-    /// Adds sessions at an index, or at the end if the index is nil. If `expecting` is given, the command fails unless `expecting` is the
-    /// current revision of the order.
+    /// Adds sessions at an index, or at the end if the index is nil. Fails if `expecting` is given and is not the current revision of the
+    /// order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     /// Stores sessions as drafts, which are not in the order of the queue.
     case saveDrafts([SessionDraft])
     case addItems(SessionReference, [ItemDraft])
     /// Stores the progress that another queue made on the files of a draft, in the order in which that queue reported the progress.
     case addProgress(SessionReference, [FileProgress])
-    /// Removes items whose transfer has not begun, and adds items at the end of the session. Fails if the rows of the items to remove have
-    /// changed since the caller read these rows.
+    /// Removes items whose transfer has not begun, and adds items at the end of the session. Fails if an item to remove has changed since
+    /// the caller read it.
     case replaceItems(ItemSelection, ReplaceableItems, with: [ItemDraft], in: SessionReference)
     case perform(SessionOperation, SessionTarget)
     /// Quarantines a session whose rows can't be read or changed; the string is the reason. The session leaves the order, and its rows are kept.
@@ -54,12 +54,12 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     /// Members of a group that were looked up before the command was sent. Sessions that have been removed or have left the group since then are
     /// skipped.
     case found([SessionID], of: SessionGroup)
-    /// One part of a large group that is processed in parts: any part of a move, or a later part of another operation. `mark` is the
-    /// ``InputResult/Part/mark`` of the first part; all parts share this mark. A move ignores the mark.
+    /// A later part of a large group, or any part if the operation is a move. `mark` is the ``InputResult/Part/mark`` of the first part; a
+    /// move ignores it.
     case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
-/// The result of an input, such as a command or a request for a probe (``RunEvent/Content/probe(_:)``), for the sender of the input.
+/// The result of an input, such as a command or a request for a probe (``RunEvent/Content/probe(_:)``).
 package struct InputResult: Sendable, Equatable {
     /// The added or changed sessions. `enqueue` returns one session for each draft: the new session, or the session that the draft duplicates.
     package var sessions: [SessionID] = []
@@ -67,10 +67,9 @@ package struct InputResult: Sendable, Equatable {
     package var held: [SessionID] = []
     /// For a probe: whether the run may contact the endpoint. For ``Command/replaceAccount(_:with:)``: whether the account was saved.
     package var isGranted = false
-    /// The values for the command that processes the next part of a large group; see ``SessionTarget/more(_:of:mark:)``.
     package var part = Part()
 
-    /// The values from one part of a large group that the command for the next part needs.
+    /// The values that one part of a large group passes to the command for the next part (``SessionTarget/more(_:of:mark:)``).
     package struct Part: Sendable, Equatable {
         /// The mark that the operation gave to sessions of the group; see ``EntryDetails/mark``.
         package var mark: Int64 = 0

@@ -4,16 +4,16 @@ package import TransferCore
 /// A step that expands a session's items into the session's manifest, the ordered list of its files. In each case, `item` is the sequence
 /// number of the item's row in the table `item`.
 ///
-/// The first unread folder and all items after that folder wait in a separate list, the table `item`. A step changes the manifest and this
-/// list in one transaction. If the process ends between two steps, a folder may be only partly in the manifest. The next run resumes a
-/// local folder after the rows of the last ``read(item:_:place:)``. In a remote folder, the next run deletes the rows that were added after
-/// the last ``listed(item:_:next:)``, and continues with the subfolder that this step names.
+/// The table `item` lists the first unread folder and all items after it. A step changes the manifest and this list in one transaction. An
+/// interruption can leave a folder only partly in the manifest. In a local folder, the next run resumes after the rows of the last
+/// ``read(item:_:place:)``. In a remote folder, it deletes the rows added after the last ``listed(item:_:next:)``, and continues with the
+/// folder `next`.
 package enum ExpansionStep: Sendable, Codable, Equatable {
     /// Records that the run starts to read the first folder in the list of waiting items. Until ``finish(item:_:)``, all new rows come from
     /// this folder.
     case begin(item: Int64)
-    /// Deletes at most `limit` file rows and at most `limit` folder rows that an interrupted expansion of the item's folder added, and that
-    /// the statistics do not include.
+    /// Deletes rows of an interrupted expansion that the statistics do not include: at most `limit` file rows and at most `limit` folder
+    /// rows.
     case discard(item: Int64, limit: Int)
     /// Adds rows of a remote folder to the manifest. The session's statistics do not include these rows until ``listed(item:_:next:)``.
     case add(item: Int64, ManifestBatch)
@@ -30,12 +30,11 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     /// Several steps that one transaction stores.
     case group([ExpansionStep])
 
-    /// The steps in order, without groups: each group is replaced by its steps.
+    /// The steps of a group, or only the step if it is not a group.
     var singleSteps: [ExpansionStep] {
         if case .group(let steps) = self { steps.flatMap(\.singleSteps) } else { [self] }
     }
 
-    /// Whether the step changes the statistics of its session.
     var changesFigures: Bool {
         singleSteps.contains { step in
             switch step {
@@ -74,7 +73,6 @@ package struct ManifestBatch: Sendable, Codable, Equatable {
 
     package var count: Int { directories.count + entries.count }
 
-    /// The totals of the entries, without skipped entries.
     package var totals: ManifestTotals {
         entries.reduce(into: ManifestTotals()) { totals, entry in
             guard entry.state != .skipped else { return }
@@ -95,7 +93,7 @@ package struct ManifestDirectory: Sendable, Codable, Equatable {
     package var destination: Data
 }
 
-/// A file of the manifest, or another entry of a folder, which is not transferred but must be reported.
+/// A file of the manifest, or another entry of a folder. Other entries are reported, but not transferred.
 package struct ManifestEntry: Sendable, Codable, Equatable {
     package var position: Int64
     /// The number of the folder that contains the entry; nil if `source` and `destination` are complete paths.

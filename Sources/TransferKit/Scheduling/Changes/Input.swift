@@ -8,11 +8,8 @@ package typealias AccountKey = Int32
 
 /// An input of the scheduler.
 package enum Input: Sendable, Codable {
-    /// A command from the app.
     case command(Command)
-    /// An event of a run.
     case report(RunEvent)
-    /// The result of an attempt at a pending removal (``PendingDiscard``).
     case discarded(DiscardResult)
     /// A postponement of all removals that are due at certain endpoints.
     case postponed(DiscardPostponement)
@@ -24,7 +21,6 @@ package enum Input: Sendable, Codable {
 
 /// The result of an attempt at a pending removal (``PendingDiscard``).
 package struct DiscardResult: Sendable, Codable {
-    /// The key of the removal; see ``PendingDiscard/key``.
     package var key: Int64
     /// The time of the next attempt; nil if the removal is finished.
     package var nextAttempt: Date?

@@ -2,11 +2,9 @@ package import TransferCore
 
 /// An event that a session's run reports to the scheduler.
 package struct RunEvent: Sendable, Codable {
-    /// The session.
     package var key: SessionKey
     /// The number of the run; see ``Transaction/Action/run(_:_:run:_:)``.
     package var run: UInt64
-    /// The event.
     package var content: Content
 
     package init(key: SessionKey, run: UInt64, content: Content) {
@@ -16,11 +14,9 @@ package struct RunEvent: Sendable, Codable {
     }
 
     package enum Content: Sendable, Codable {
-        /// The transport is connected: the run moved its first bytes, or its first bytes after an attempt failed with no other file in flight.
+        /// Bytes moved: the first bytes of the run, or the first since an attempt failed while no other file was in flight.
         case connected
-        /// An event of one file, to be stored and published.
         case file(position: Int64, FileEvent)
-        /// A step of reading the session's folders, to be stored.
         case expansion(ExpansionStep)
         /// The run requests permission to probe an endpoint that failed too often. ``InputResult/isGranted`` contains the decision.
         case probe(Endpoint)
@@ -43,13 +39,11 @@ package struct RunEvent: Sendable, Codable {
         case waitsSkipped
         /// The time that the run's attempts spent in each phase of the transfer. Reported before the end of the run.
         case times(TransferTimes)
-        /// The run has ended.
         case ended(RunOutcome)
         /// The run was expected to end with this outcome, but did not end within 30 s. The scheduler ignores the run's later events,
         /// except ``ended(_:)``.
         case abandoned(RunOutcome)
 
-        /// Whether the event is the last event of a run.
         var isEnd: Bool { if case .ended = self { true } else { false } }
 
         /// Whether the queue no longer waits for the run.
@@ -63,7 +57,6 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
     /// The size of the file in bytes. Reported when an unknown size becomes known, or when the size differs from the stored size.
     case size(Int64)
-    /// The file is complete at this endpoint.
     case completed(TransferReceipt, endpoint: Endpoint)
     /// The file failed; no attempt follows.
     case failed(TransferError)
@@ -71,14 +64,13 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case restarted(generation: Int64, TransferError)
     /// The file's remote name refers to a folder, which must be listed.
     case foundFolder
-    /// Whether the server may have created something permanent for the file, such as a database record. If so, no attempt may send the file
-    /// a second time. Only the progress observer receives this event; the queue does not store the event.
+    /// `isPossible` is true if the server may have created something permanent for the file, such as a database record. If so, no attempt
+    /// may send the file a second time. Not stored; only the progress observer receives this event.
     case record(isPossible: Bool, generation: Int64)
 }
 
 /// A change to one file of a session. With these changes, another queue can continue the session.
 package struct FileProgress: Sendable, Codable, Equatable {
-    /// The position of the file in its session.
     package var position: Int64
     package var event: FileEvent
 
@@ -95,7 +87,6 @@ package enum RunOutcome: Sendable, Codable {
     ///
     /// If `ignoresNewFiles` is true, the session ends even if items were added during the run, unless the run was interrupted.
     case finished(failure: TransferError?, ignoresNewFiles: Bool)
-    /// The queue interrupted the run.
     case interrupted
     /// The next attempt is due after a delay.
     case backoff(Duration, TransferError)

@@ -1,7 +1,7 @@
 package import Foundation
 package import TransferCore
 
-/// A change to the database. A transaction is a list of changes.
+/// A change to the database.
 package enum StoreWrite: Sendable {
     case saveAccount(AccountKey, Account)
     case deleteAccount(AccountKey)

@@ -14,11 +14,9 @@ package struct Transaction: Sendable {
         self.actions = actions
     }
 
-    /// An action outside the scheduler.
     package enum Action: Sendable, Equatable {
         /// Begins a run, with a number that is unique in this queue until the queue is closed.
         case run(SessionKey, SessionID, run: UInt64, Account)
-        /// Interrupts a run.
         case interrupt(SessionKey, run: UInt64)
         /// Makes the waiting files of a session due immediately, including files in its current run, because of a command such as `run` or
         /// `retryEndpoints`.

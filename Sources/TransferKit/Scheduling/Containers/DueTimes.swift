@@ -29,7 +29,6 @@ package struct DueTimes: Sendable {
         heap.insert(DueTime(due: due, key: key))
     }
 
-    /// Removes and returns the earliest element; returns nil if the collection is empty.
     package mutating func popFirst() -> DueTime? {
         heap.popMin()
     }

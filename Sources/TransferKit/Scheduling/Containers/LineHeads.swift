@@ -63,18 +63,15 @@ struct LineHeads: Sendable {
     /// The earliest recall time of the lines that are set aside; nil if no such line has a recall time.
     var nextRecall: Duration? { recalls.min?.time }
 
-    /// The number of lines that are set aside.
     var asideCount: Int { later.count + closed.count + full.count }
 
     func isAside(_ line: LineKey) -> Bool { !ready.contains(line) || full.contains(line) }
 
-    /// Adds a line to ``ready``. Does nothing if the line is already known.
     mutating func add(_ line: LineKey) {
         guard later[line] == nil, !closed.contains(line), ready.insert(line).inserted else { return }
         unexamined.insert(line)
     }
 
-    /// Forgets a line, because it no longer exists.
     mutating func remove(_ line: LineKey) {
         ready.remove(line)
         full.remove(line)
@@ -93,12 +90,10 @@ struct LineHeads: Sendable {
         _ = heap.popMin()
     }
 
-    /// Removes all heads, including replaced heads.
     mutating func removeAll() {
         heap = Heap()
     }
 
-    /// Sets a line in ``ready`` aside. Ignores other lines.
     mutating func setAside(_ line: LineKey, _ obstacle: Obstacle) {
         guard ready.contains(line) else { return }
         switch obstacle {

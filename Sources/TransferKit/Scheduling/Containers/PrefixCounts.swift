@@ -5,7 +5,6 @@ package struct PrefixCounts: Sendable {
     /// from 1.
     private var nodes: ContiguousArray<Int> = []
 
-    /// The sum of all counts.
     package private(set) var total = 0
 
     package init() {}
@@ -14,7 +13,6 @@ package struct PrefixCounts: Sendable {
         for count in counts { append(count) }
     }
 
-    /// Adds a block at the end.
     package mutating func append(_ count: Int) {
         let node = nodes.count + 1
         var sum = count
@@ -27,7 +25,6 @@ package struct PrefixCounts: Sendable {
         total += count
     }
 
-    /// Changes the count of a block.
     package mutating func add(_ difference: Int, toBlock block: Int) {
         var node = block + 1
         while node <= nodes.count {
@@ -37,7 +34,6 @@ package struct PrefixCounts: Sendable {
         total += difference
     }
 
-    /// The number of elements before a block.
     package func count(before block: Int) -> Int {
         var sum = 0
         var node = block

@@ -1,8 +1,7 @@
 /// The sessions with a start priority, sorted by standing (``SessionIndex/Standing``). They start before the sessions in queue order. A
 /// collection covers one line or all lines.
 ///
-/// Calls take a closure that returns the standing of any key in the collection. The cost of an insertion hardly grows with the number of
-/// keys.
+/// Calls take a closure that returns the standing of any key in the collection.
 struct PrioritizedKeys: Sendable, Equatable {
     typealias Standing = SessionIndex.Standing
 

@@ -5,7 +5,6 @@ extension RankedKeys: Sequence {
         private var block: Int
         private var offset: Int
 
-        /// The number of remaining sessions.
         package private(set) var underestimatedCount: Int
 
         fileprivate init(_ keys: RankedKeys, _ range: Range<Int>) {
@@ -24,7 +23,6 @@ extension RankedKeys: Sequence {
         }
     }
 
-    /// All sessions in order.
     package func makeIterator() -> Keys {
         keys(in: 0..<count)
     }

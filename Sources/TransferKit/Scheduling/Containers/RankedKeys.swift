@@ -18,7 +18,6 @@ package struct RankedKeys: Sendable {
 
     package init() {}
 
-    /// The number of sessions.
     package var count: Int { counts.total }
 
     package var isEmpty: Bool { blocks.isEmpty }
@@ -26,7 +25,6 @@ package struct RankedKeys: Sendable {
     /// The maximum number of keys that an insertion or a removal moves.
     package var largestBlock: Int { blocks.map(\.count).max() ?? 0 }
 
-    /// The session with the lowest rank.
     package var first: SessionKey? { blocks.first?.first }
 
     /// The session at an index, which must be in range.

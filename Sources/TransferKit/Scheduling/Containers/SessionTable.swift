@@ -1,4 +1,3 @@
-/// An element of a ``SessionTable``.
 package protocol SessionTableElement: Sendable, Equatable {
     var key: SessionKey { get }
     var id: SessionID { get }
@@ -18,12 +17,10 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
 
     package var count: Int { elements.count }
 
-    /// The session with a key, or nil.
     package subscript(key: SessionKey) -> Element? {
         slot(of: key).map { elements[$0] }
     }
 
-    /// The key of the session with an ID, or nil.
     package func key(of id: SessionID) -> SessionKey? {
         byID.slot(of: id, in: elements) { $0.id }.map { elements[$0].key }
     }
@@ -72,7 +69,6 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         replace(slot: slot, with: element)
     }
 
-    /// Removes and returns the session with a key, or returns nil.
     @discardableResult
     package mutating func remove(_ key: SessionKey) -> Element? {
         guard let slot = slot(of: key) else { return nil }
@@ -94,7 +90,6 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
 }
 
 extension SessionTable: Sequence {
-    /// All sessions, in no particular order.
     package func makeIterator() -> ContiguousArray<Element>.Iterator {
         elements.makeIterator()
     }

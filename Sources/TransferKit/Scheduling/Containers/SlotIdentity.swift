@@ -23,8 +23,8 @@ extension SessionID: SlotIdentity {
     /// Random in each process, so that an attacker can't choose IDs that collide.
     private static let hashKeys = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
 
-    /// A folded multiplication: multiplies the two keyed halves of the UUID, and combines both halves of the product. Takes a fraction of the time
-    /// of the standard library's hash.
+    /// A folded multiplication: multiplies the two keyed halves of the UUID, and combines both halves of the product. Much faster than the
+    /// standard library's hash.
     package var slotHash: SlotHash {
         let bytes = uuid.uuid
         let (left, right) = unsafe unsafeBitCast(bytes, to: (UInt64, UInt64).self)

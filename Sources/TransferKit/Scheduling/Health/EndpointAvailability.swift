@@ -2,7 +2,6 @@ package import TransferCore
 
 /// The endpoints of an account, and which of them a run may currently use.
 package struct EndpointAvailability: Sendable, Equatable {
-    /// The current account.
     package var account: Account
     /// The account's endpoints whose transport is registered in this process, in order of preference.
     package var registered: [Endpoint]
@@ -27,7 +26,7 @@ package struct EndpointAvailability: Sendable, Equatable {
         self.failure = failure
     }
 
-    /// The same endpoints, starting with the endpoints that the account's first matching rule prefers for a file.
+    /// The same endpoints, reordered by the account's first rule that fits a file of this direction and size.
     func preferring(_ direction: TransferDirection, size: Int64?) -> EndpointAvailability {
         guard let rule = account.rules.first(where: { $0.fits(direction, size: size) }) else { return self }
         var copy = self
@@ -36,7 +35,6 @@ package struct EndpointAvailability: Sendable, Equatable {
         return copy
     }
 
-    /// Only the endpoints that satisfy the predicate.
     func keeping(_ isKept: (Endpoint) -> Bool) -> EndpointAvailability {
         var copy = self
         copy.registered = registered.filter(isKept)

@@ -31,7 +31,6 @@ package struct EndpointHealth: Sendable, Equatable {
 
     struct Breaker: Sendable, Equatable {
         var failures = 0
-        /// The error of the last failure.
         var error: TransferError
         /// The uptime from which the endpoint may be probed; nil while the breaker is closed and all runs may use the endpoint.
         var openUntil: Duration?
@@ -48,7 +47,6 @@ package struct EndpointHealth: Sendable, Equatable {
         var endsAt: Duration
     }
 
-    /// Whether a run may use an endpoint.
     enum Availability: Equatable {
         case available
         /// Unavailable until an uptime.
@@ -91,7 +89,6 @@ package struct EndpointHealth: Sendable, Equatable {
         return until
     }
 
-    /// Records that an endpoint worked in an attempt, and forgets the endpoint's failures.
     mutating func recordSuccess(_ endpoint: Endpoint) {
         setProbe(nil, of: Key(endpoint))
         breakers[Key(endpoint)] = nil
@@ -170,7 +167,6 @@ package struct EndpointHealth: Sendable, Equatable {
     /// Whether an endpoint's breaker is open. The breaker closes when the endpoint works.
     func hasOpenBreaker(_ endpoint: Endpoint) -> Bool { breakers[Key(endpoint)]?.openUntil != nil }
 
-    /// Whether attempts at an endpoint have failed since the endpoint last worked.
     func hasFailures(at endpoint: Endpoint) -> Bool {
         breakers[Key(endpoint)] != nil
     }
@@ -187,7 +183,6 @@ package struct EndpointHealth: Sendable, Equatable {
         TransferError(.transient, .serverError, "\(host) asked clients to back off.")
     }
 
-    /// The endpoints that a run probes.
     func endpointsProbed(by run: UInt64) -> Set<Key> { probedByRun[run] ?? [] }
 
     private mutating func setProbe(_ probe: Probe?, of key: Key) {
@@ -200,7 +195,6 @@ package struct EndpointHealth: Sendable, Equatable {
         if let run = probe?.run { probedByRun[run, default: []].insert(key) }
     }
 
-    /// Ends the probes of a run that has ended.
     mutating func end(run: UInt64) {
         for key in probedByRun[run] ?? [] { setProbe(nil, of: key) }
     }

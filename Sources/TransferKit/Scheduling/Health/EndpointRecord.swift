@@ -27,8 +27,6 @@ final class EndpointRecord: Sendable {
 
     private let state = Locked(State())
 
-    /// Creates the record of a new run.
-    ///
     /// - Parameter location: The location of the endpoint that the session used last; nil before the session's first attempt.
     init(location: String?) {
         state.withLock { $0.lastLocation = location }
@@ -48,7 +46,6 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// The endpoints that the run avoids now, because they were unreachable.
     func avoided(at uptime: Duration) -> Set<Endpoint> {
         state.withLock { state in
             if let end = state.pausedUntil, end <= uptime { Self.retryAll(&state) }
@@ -72,7 +69,6 @@ final class EndpointRecord: Sendable {
         state.withLock { $0.outcomes[endpoint]?.failures ?? 0 }
     }
 
-    /// Records that the endpoint responded in an attempt.
     func recordResponse(of endpoint: Endpoint) {
         state.withLock { state in
             state.outcomes[endpoint]?.avoidedUntil = nil

@@ -25,17 +25,14 @@ package final class EndpointStates: Sendable {
         }
     }
 
-    /// Records that the endpoint accepted the account's credentials.
     func authenticated(_ endpoint: Endpoint) {
         contents.withLock { _ = $0.authenticated.insert(endpoint) }
     }
 
-    /// Whether the endpoint accepted the account's credentials. False again after ``forgetAuthentication(of:)``.
     func isAuthenticated(_ endpoint: Endpoint) -> Bool {
         contents.withLock { $0.authenticated.contains(endpoint) }
     }
 
-    /// Forgets that the endpoints accepted credentials.
     func forgetAuthentication(of endpoints: [Endpoint]) {
         contents.withLock { $0.authenticated.subtract(endpoints) }
     }
@@ -43,7 +40,6 @@ package final class EndpointStates: Sendable {
 
 /// The activity of one endpoint for all files of a queue. ``noteActivity()`` uses no lock, because it is called each time bytes move.
 package final class EndpointState: Sendable {
-    /// One file of one session.
     struct File: Hashable, Sendable {
         var session: SessionKey
         var position: Int64
@@ -76,7 +72,6 @@ package final class EndpointState: Sendable {
         isActivityReported.store(false, ordering: .relaxed)
     }
 
-    /// Records that the endpoint responded to a request for a file.
     func responded() {
         guard !hasResponded.load(ordering: .relaxed), !hasResponded.exchange(true, ordering: .relaxed) else { return }
         series.withLock { series in

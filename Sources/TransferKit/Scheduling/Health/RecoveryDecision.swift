@@ -2,7 +2,6 @@ package import TransferCore
 
 /// The queue's reaction to a failed attempt to transfer a file.
 package enum RecoveryDecision: Equatable {
-    /// Repeat the attempt after a delay.
     case retry(after: Duration)
     /// Restart the file from byte 0.
     case restart
@@ -119,8 +118,6 @@ package enum RecoveryDecision: Equatable {
         return !otherClasses.contains(error.failureClass)
     }
 
-    /// Decides based on the error, the file's history and the rules.
-    ///
     /// - Parameter fraction: A random number in 0 ..< 1.
     package init(error: TransferError, history: History, rules: Rules, fraction: Double) {
         let isOutage = Self.isOutage(error) && !history.concernsOnlyThisFile

@@ -128,7 +128,6 @@ package struct Forecast: Sendable {
         return runs.count { $0.session.account == account } + limits.paused < limit
     }
 
-    /// Sets the rate of each run until the next start or end.
     private mutating func assignRates() {
         for index in runs.indices {
             runs[index].rate = min(runs[index].session.rate ?? 0, runs[index].session.limit ?? .infinity)
@@ -171,7 +170,6 @@ package struct Forecast: Sendable {
         return true
     }
 
-    /// The time at which a run ends if nothing changes before then.
     private func end(_ run: Run) -> Double {
         guard let bytes = run.remainingBytes, bytes <= 0 || run.rate > 0 else { return .infinity }
         return bytes <= 0 ? now : now + bytes / run.rate

@@ -52,7 +52,6 @@ extension Scheduler {
         return .able(endpoint)
     }
 
-    /// The account's endpoints that a new run can't use now.
     func unavailableEndpoints(of account: Account, at now: DualInstant) -> [UnavailableEndpoint] {
         account.endpoints.compactMap { endpoint in
             guard case .unavailable(let until) = flags.health.availability(of: endpoint, run: nil, at: now.uptime) else { return nil }
@@ -76,8 +75,8 @@ extension Scheduler {
 
     // MARK: Endpoint health
 
-    /// Changes the health of some endpoints, and recalls the lines (``LineHeads``) of the accounts that use these endpoints. Examines no
-    /// other account: if all endpoints failed at the same time, examining all accounts for each failure would be slow.
+    /// Changes the health of endpoints, and recalls only the lines (``LineHeads``) of accounts that use them. Recalling all lines after
+    /// each failure would be slow if many endpoints failed at the same time.
     mutating func changeHealth(of endpoints: some Sequence<EndpointHealth.Key>, _ change: (inout EndpointHealth) -> Void) {
         mutateFlags { change(&$0.health) }
         for endpoint in endpoints {
@@ -85,7 +84,6 @@ extension Scheduler {
         }
     }
 
-    /// Records that an endpoint worked in an attempt. Forgets the endpoint's failures, including failures in other runs.
     mutating func recordSuccess(of endpoint: Endpoint) {
         guard flags.health.hasFailures(at: endpoint) else { return }
         let hadOpenBreaker = flags.health.hasOpenBreaker(endpoint)
@@ -93,8 +91,8 @@ extension Scheduler {
         if hadOpenBreaker { endWaitsForProbes(of: endpoint) }
     }
 
-    /// Shortens the delays of sessions that wait while other sessions probe this endpoint. The endpoint works again, so no session needs to wait
-    /// for a probe. Changes at most ``maximumPerTransaction`` sessions; other sessions keep their delays.
+    /// Shortens the delays of sessions that wait for another session's probe of this endpoint, because the endpoint works again. Changes at
+    /// most ``maximumPerTransaction`` sessions; other sessions keep their delays.
     private mutating func endWaitsForProbes(of endpoint: Endpoint) {
         let users = accountIndex.users(of: EndpointHealth.Key(endpoint)).filter {
             accounts[$0]?.account.endpoints.contains(endpoint) == true
@@ -108,13 +106,11 @@ extension Scheduler {
         }
     }
 
-    /// Ends the probes of a run that has ended.
     mutating func endProbes(of run: UInt64) {
         let endpoints = flags.health.endpointsProbed(by: run)
         if !endpoints.isEmpty { changeHealth(of: endpoints) { $0.end(run: run) } }
     }
 
-    /// Allows immediate probes of the account's unavailable endpoints, after an action by the app or the user.
     mutating func retryEndpoints(of account: AccountKey, at now: DualInstant) {
         guard let endpoints = accounts[account]?.account.endpoints else { return }
         // A delay that a host requested also applies to other accounts with endpoints on that host.
@@ -139,7 +135,6 @@ extension Scheduler {
         return sessionIndex.live.count { sessionIndex[$0]?.account == account } + flags.removedRuns.values.count { $0 == account } < limit
     }
 
-    /// Whether the account has a free slot.
     func hasSlot(_ account: AccountKey) -> Bool {
         accounts[account]?.account.maxConcurrentSessions.map { slotsInUse(of: account) < $0 } ?? true
     }

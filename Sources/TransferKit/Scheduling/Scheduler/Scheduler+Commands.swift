@@ -84,8 +84,7 @@ extension Scheduler {
         transaction.writes.append(.saveAccount(key, account))
         // Saving an account unblocks it.
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
-        // The retry delays result from the previous definition, or from the block. An app may save an unchanged account often, so such a save
-        // ends no delays.
+        // An app may save an unchanged account often, so such a save ends no retry delays.
         if let before, before.block != nil || !before.account.isSameIdentity(as: account) {
             endBackoffs(of: key, includingRuns: true, &transaction)
         }
@@ -265,7 +264,6 @@ extension Scheduler {
         finishStoppingIfNoRuns(&transaction)
     }
 
-    /// Interrupts all runs, and stops the queue when they have ended.
     mutating func interruptAll(_ transaction: inout Transaction) {
         mutateFlags {
             $0.mode = .stopping
@@ -280,7 +278,6 @@ extension Scheduler {
         }
     }
 
-    /// Completes a stop or a drain if no run is left.
     mutating func finishStoppingIfNoRuns(_ transaction: inout Transaction) {
         guard flags.mode == .stopping || flags.mode == .draining, !hasLiveRuns else { return }
         mutateFlags {

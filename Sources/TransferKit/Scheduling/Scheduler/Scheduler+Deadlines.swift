@@ -3,7 +3,6 @@ import TransferCore
 
 /// Deadlines of sessions; see ``SessionOptions/deadline``.
 extension Scheduler {
-    /// Whether sessions fail at their deadlines. False while the queue is stopped or stopping.
     private var enforcesDeadlines: Bool { flags.mode == .running || flags.mode == .draining }
 
     /// Fails the sessions whose deadlines have passed. If a session has a run, first interrupts the run; the session then fails when the run has

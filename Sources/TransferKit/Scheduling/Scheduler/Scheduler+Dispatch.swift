@@ -39,7 +39,6 @@ extension Scheduler {
     /// has ended. The next transaction follows immediately and handles the rest.
     static let maximumPerTransaction = 10_000
 
-    /// Ends expired waits for a retry, for space, for a start time, or for an unavailable endpoint.
     mutating func wake(at now: DualInstant) {
         sessionIndex.recallLines(by: now.uptime)
         var woken = 0
@@ -74,15 +73,13 @@ extension Scheduler {
         }
     }
 
-    /// The next session to start; nil if no slot is free or no session can start.
     private mutating func next(at now: DualInstant) -> SessionKey? {
         guard slotsInUse < maxConcurrentSessions else { return nil }
         return firstInLine(at: now)
     }
 
-    /// The first session that can start if the queue has a free slot; nil if no session can start. A line contains the eligible sessions of
-    /// one account with the same network requirement (``SessionIndex/LineKey``). If no session of a line can start, sets the line aside
-    /// until a certain time, or until an event that may change this.
+    /// The first session that can start if the queue has a free slot; nil if no session can start. Sets aside lines
+    /// (``SessionIndex/LineKey``) whose sessions can't start.
     private mutating func firstInLine(at now: DualInstant) -> SessionKey? {
         guard permitsStarts else { return nil }
         while let (line, entry) = sessionIndex.firstInLine() {
@@ -111,7 +108,6 @@ extension Scheduler {
         return false
     }
 
-    /// The maximum number of lines that ``examineLines(at:)`` examines in one transaction.
     private static let maximumExamined = 1_000
 
     /// Examines the lines that were added or recalled, even if the queue has no free slot. Each change of a line costs one examination here. In
@@ -201,8 +197,7 @@ extension Scheduler {
     ///
     /// - Returns: Whether a session that yielded may start now.
     private mutating func resumeYielded(at now: DualInstant) -> Bool {
-        // `firstInLine` ignores sessions whose account has no free slot. Very many sessions may have yielded, so these checks come before the loop
-        // over these sessions.
+        // These checks come before the loop, because very many sessions may have yielded.
         guard !sessionIndex.yielded.isEmpty, sessionIndex.yieldsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
             firstInLine(at: now) == nil
         else { return false }

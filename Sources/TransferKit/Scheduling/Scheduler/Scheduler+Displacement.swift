@@ -18,7 +18,6 @@ extension Scheduler {
         }
     }
 
-    /// The session to displace for a preemptor; nil unless exactly one slot is missing and a session can be displaced.
     private func victim(for entry: Entry, at now: DualInstant) -> SessionKey? {
         // The slots that will not become free when runs end, plus one slot for each other claimant (``Entry/isClaimant``) that can start.
         var usedSlots = sessionIndex.slots.total - sessionIndex.slots.freed

@@ -36,7 +36,7 @@ extension Scheduler {
         try checkDependencies(of: added.map(\.key))
     }
 
-    /// The index that the first of the sessions inserted at a destination will have.
+    /// The index at which a destination inserts sessions.
     private func insertionIndex(for destination: MoveDestination) throws(QueueError) -> Int {
         switch destination {
         case .front: return 0
@@ -64,9 +64,9 @@ extension Scheduler {
         return index
     }
 
-    /// The given sessions without the drafts.
+    /// Removes drafts from the keys.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidTransition` if the only key is that of a draft, and `isGroup` is false.
+    /// - Throws: ``QueueError`` with the code `invalidTransition` if `isGroup` is false and the session is a draft.
     func withoutDrafts(_ keys: [SessionKey], isGroup: Bool, _ operation: SessionOperation) throws(QueueError) -> [SessionKey] {
         if !isGroup, let entry = keys.first.flatMap({ sessionIndex[$0] }), !entry.isOrdered {
             throw invalidTransition(entry, operation.participle)

@@ -27,7 +27,6 @@ extension Scheduler {
         if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
-    /// Stores sessions as drafts, which have no position in the queue's order.
     mutating func saveDrafts(
         _ drafts: [SessionDraft], _ now: DualInstant, _ transaction: inout Transaction
     ) throws(QueueError) {
@@ -46,7 +45,6 @@ extension Scheduler {
         var sessions = NewSessions(drafts: added, createdAt: now.date)
         var account: (name: String, key: AccountKey)?
         for (offset, draft) in added.enumerated() {
-            // Fails if the ID already belongs to a session of the queue, or to an earlier draft of this call.
             guard sessionIndex.key(of: draft.id) == nil else {
                 throw QueueError(.invalidRequest, "The session \(draft.id) already exists.")
             }
@@ -159,7 +157,6 @@ extension Scheduler {
         }
     }
 
-    /// Stores the progress that another queue made on a draft.
     mutating func add(_ progress: [FileProgress], to reference: SessionReference, _ transaction: inout Transaction) throws(QueueError) {
         let key = try resolve(reference)
         guard let entry = sessionIndex[key] else { return }

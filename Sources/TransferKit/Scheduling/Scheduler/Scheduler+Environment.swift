@@ -5,9 +5,7 @@ extension Scheduler {
 
     // MARK: The network
 
-    /// Sets the network condition, and interrupts runs that the network no longer permits. Their sessions get the start priority
-    /// ``Entry/StartPriority/interrupted``. A change to any condition except `unavailable` also ends the retry delays of waiting sessions,
-    /// and allows immediate probes of endpoints.
+    /// Sets the network condition, and interrupts runs that the network no longer permits.
     mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
         // Endpoints that failed in the previous network may work in this network.
         if condition != flags.network, condition != .unavailable {
@@ -47,8 +45,7 @@ extension Scheduler {
 
     // MARK: The disk
 
-    /// Records the free space on the disk of the storage folder, in bytes. Does nothing if the free space is not
-    /// below the floor, and was not below it at the last check.
+    /// Records the free space, in bytes, on the disk of the storage folder.
     mutating func record(freeSpace: Int64, at now: DualInstant) {
         let isScarce = freeSpace < diskFloor
         guard isScarce || flags.scarceSpace != nil else { return }
@@ -68,11 +65,12 @@ extension Scheduler {
 
     // MARK: Space for downloads
 
-    /// What this queue may have released since the last call of ``wakeSessionsShortOfSpace(at:)``.
+    /// How likely it is that this queue has released space since the last call of ``wakeSessionsShortOfSpace(at:)``.
     package enum ReleasedSpace: Comparable, Sendable {
-        /// Space that a file had used or reserved has become free, or may become free while the queue removes a part file.
+        /// A file or a run ended, and may have released space that it used or reserved.
         case possibly
-        /// The run of another session ended without completing it, or a part file was removed.
+        /// A run was interrupted or ended with a failure, an abandoned run or the run of a removed session ended, or a pending removal
+        /// (``PendingDiscard``) freed space.
         case probably
     }
 
@@ -93,13 +91,12 @@ extension Scheduler {
         }
     }
 
-    /// Records that this queue may have released space, so that the sessions that wait for space check it again soon.
     mutating func recordReleasedSpace(_ released: ReleasedSpace) {
         if flags.releasedSpace.map({ $0 < released }) ?? true { mutateFlags { $0.releasedSpace = released } }
     }
 
-    /// Brings the checks of sessions that wait for space forward, if this queue may have released space. Until these checks, the queue is not idle.
-    /// Changes at most ``maximumPerTransaction`` sessions.
+    /// If this queue may have released space, makes the sessions that wait for space check it again soon. Until these checks, the queue is
+    /// not idle. Changes at most ``maximumPerTransaction`` sessions.
     ///
     /// If space was only possibly released, does nothing while sessions run: many sessions may wait for space, each check occupies a slot, and
     /// each completed file possibly releases space.

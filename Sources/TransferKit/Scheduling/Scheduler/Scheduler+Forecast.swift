@@ -17,7 +17,6 @@ extension Scheduler {
     /// eligible.
     private static let examinedSessions = 10_000
 
-    /// The input of a forecast: the limits, the running sessions, and the first waiting sessions in the order in which they would start.
     package func forecastInput(limit: Int, at now: DualInstant) -> ForecastInput {
         // Includes paused sessions whose runs have not ended.
         let pausedWithSlot = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }

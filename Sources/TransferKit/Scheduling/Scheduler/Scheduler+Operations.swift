@@ -87,8 +87,6 @@ extension Scheduler {
         return QueueError(.invalidTransition, "The session \(entry.id) is \(state), so it can't be \(participle).\(advice)")
     }
 
-    /// Performs an operation on one session.
-    ///
     /// - Returns: Whether the result of the command contains the session. False only for a `run` of a running session.
     private mutating func apply(
         _ operation: SessionOperation, to entry: Entry, mark: Int64, at now: DualInstant, _ changed: inout ChangedSessions,
@@ -163,7 +161,7 @@ extension Scheduler {
         }
     }
 
-    /// Moves a session to a state in which it does not start. Removes its start priority, and restores the sessions that it displaced.
+    /// Moves a session to a state in which it does not start.
     private mutating func leave(
         _ key: SessionKey, to state: SessionState, _ changed: inout ChangedSessions, _ transaction: inout Transaction
     ) {
@@ -175,7 +173,6 @@ extension Scheduler {
         recordChange(key, &changed)
     }
 
-    /// Removes the start priority of a session, and its waits after a yield or a displacement.
     static func clearStartPriority(_ entry: inout Entry, _ details: inout EntryDetails) {
         entry.startPriority = .none
         entry.conditions.subtract([.yielded, .displaced])
@@ -208,9 +205,7 @@ extension Scheduler {
         satisfyDependents(of: entry.id, isCompleted: false)
     }
 
-    /// Returns an ended session to the waiting state.
-    ///
-    /// - Parameter isWhole: Whether to transfer all files again, including completed files.
+    /// Returns an ended session to the waiting state. If `isWhole` is true, transfers all its files again, including completed files.
     private mutating func returnToWaiting(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
         try checkDuplicate(of: entry, "run again")
         mutate(entry.key) { entry, details in

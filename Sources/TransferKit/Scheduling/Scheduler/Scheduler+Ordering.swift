@@ -17,7 +17,7 @@ extension Scheduler {
         }
     }
 
-    /// Checks that the revision of the order to which an index refers is current. Does nothing if no revision is given.
+    /// Checks that the revision of the order to which an index refers is current.
     func checkOrder(_ index: Int, _ expected: UInt64?) throws(QueueError) {
         guard let expected, expected != flags.orderRevision else { return }
         throw QueueError(
@@ -64,7 +64,6 @@ extension Scheduler {
 
     // MARK: Order
 
-    /// Increments the revision of the order, and adds the events that report one change of the order.
     mutating func changeOrder(_ transaction: inout Transaction, _ event: QueueEvent.Kind) {
         mutateFlags { $0.orderRevision += 1 }
         let revision = flags.orderRevision

@@ -34,8 +34,8 @@ extension Scheduler {
     /// Whether the queue was started, but no session runs, and none can start just because time passes. A queue with sessions that are due
     /// later is not idle.
     ///
-    /// Called once for each transaction. Visits no line that is set aside until an event. Visits the other lines only until it finds a line
-    /// whose account has a free slot, so it visits at most a few lines for each paused session.
+    /// Called once for each transaction, so it must not visit all lines: it skips lines that are set aside until an event, and stops at the
+    /// first line that can start.
     package func isIdle(at now: DualInstant) -> Bool {
         guard flags.mode == .running, !hasLiveRuns, !isReleasing(at: now) else { return false }
         // If paused sessions keep all slots, the app or the user must act.
@@ -134,9 +134,8 @@ extension Scheduler {
         return nil
     }
 
-    /// The reason if other sessions start first; nil if none does. Names the session that would start directly before this session if slots
-    /// were free, and ignores sessions that can't start. If the order of a strict queue prevents the start, names the first unfinished session,
-    /// even if that session can't start.
+    /// The reason if other sessions start first; nil if none does. Among the sessions that can start, names the one directly before this
+    /// session. If the order of a strict queue prevents the start, names the first unfinished session, even if that session can't start.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         func isAble(_ line: SessionIndex.LineKey) -> Bool { ability(of: line, at: now).isAble }
         guard settings.ordering == .strict, entry.startPriority != .now else {
@@ -166,9 +165,7 @@ extension Scheduler {
     // MARK: Status
 
     /// The number of sessions that wait only for a point in time or for an unavailable endpoint, and the time at which the first of them
-    /// may start.
-    ///
-    /// Visits all lines. Called only by ``status(at:)``, when a caller requests the status.
+    /// may start. Visits all lines.
     private func scheduled(at now: DualInstant) -> (count: Int, first: Date?) {
         var count = 0
         var due: [Date] = []
@@ -185,7 +182,6 @@ extension Scheduler {
         return (count, due.min().map { max($0, now.date) })
     }
 
-    /// A snapshot of the queue.
     package func status(at now: DualInstant) -> QueueStatus {
         let counts = sessionIndex.counts
         let (scheduled, nextDue) = scheduled(at: now)

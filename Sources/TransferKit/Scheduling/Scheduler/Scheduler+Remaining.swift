@@ -5,8 +5,8 @@ extension Scheduler {
     /// time or for another such session, and removed sessions whose runs have not ended. In a started queue, the number is 0 if
     /// and only if the queue is idle.
     ///
-    /// The duration of the call depends on the number of lines (``SessionIndex/LineKey``) whose sessions can start. It depends on the number
-    /// of sessions only in a strict queue, or if sessions wait for other sessions. Called only when a client of the queue needs the number.
+    /// The cost grows with the number of lines (``SessionIndex/LineKey``) whose sessions can start. In a strict queue, or if sessions wait
+    /// for other sessions, it also grows with the number of sessions.
     package func remaining(at now: DualInstant) -> Int {
         let live = sessionIndex.live.count + flags.removedRuns.count
         guard settings.ordering != .strict else { return live + remainingInStrictOrder(at: now) }
@@ -56,7 +56,6 @@ extension Scheduler {
         sessionsToRelease.contains { startsAfterOther($0, at: now) }
     }
 
-    /// The dependents that the next transactions release.
     private var sessionsToRelease: some Sequence<SessionKey> {
         flags.releases.lazy.filter { $0.isCompleted != nil }.flatMap { release in
             sessionIndex.dependents[release.session, default: []].lazy.filter {

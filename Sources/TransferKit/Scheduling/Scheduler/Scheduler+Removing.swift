@@ -59,7 +59,6 @@ extension Scheduler {
         try remove([key], isForced: true, &transaction)
     }
 
-    /// Checks that no other session depends on one of these sessions.
     func checkDependents(of keys: [SessionKey]) throws(QueueError) {
         let removed = Set(keys)
         for key in keys {

@@ -60,7 +60,6 @@ extension Scheduler {
         }
     }
 
-    /// Handles the end of an abandoned run. From now on, the run's session may run again.
     private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
         recordReleasedSpace(.probably)
         mutateFlags { $0.abandoned[run] = nil }

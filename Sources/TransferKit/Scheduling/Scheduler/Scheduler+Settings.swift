@@ -1,7 +1,6 @@
 package import TransferCore
 
 extension Scheduler {
-    /// Settings for the lifetime of the scheduler.
     package struct Settings: Sendable, Equatable {
         package var transports: Set<TransportID>
         package var ordering: QueueOrdering
@@ -14,7 +13,6 @@ extension Scheduler {
         /// How long a session that yielded waits for another session to start. After this time, the session may start again if no other
         /// session can start.
         package var yieldDelay = Duration.seconds(5)
-        /// The initial network condition, which applies until the app sets another condition.
         package var network: NetworkCondition
         /// The minimum free space on the disk of the storage folder, in bytes, if the database contains no minimum. Below the minimum,
         /// no session starts.

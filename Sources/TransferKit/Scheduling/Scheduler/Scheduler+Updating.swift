@@ -112,7 +112,6 @@ extension Scheduler {
             .invalidTransition, "The session \(entry.id) is \(entry.shownState.rawValue), so its \(property) can't be changed. \(advice)")
     }
 
-    /// Checks that a session would not wait for itself.
     private func checkForCycle(from entry: Entry, _ dependency: SessionDependency) throws(QueueError) {
         var seen: Set<SessionKey> = []
         var next = sessionIndex.key(of: dependency.session)

@@ -73,7 +73,6 @@ package struct Scheduler: Sendable {
 
     package let settings: Settings
     package private(set) var flags: Flags
-    /// All sessions and their indexes.
     package internal(set) var sessionIndex: SessionIndex
     private(set) var accountIndex = AccountIndex()
     package var accounts: [AccountKey: AccountEntry] { accountIndex.entries }
@@ -133,7 +132,6 @@ package struct Scheduler: Sendable {
             ? 1 : max(1, flags.maxConcurrentSessionsOverride ?? flags.maxConcurrentSessions ?? settings.maxConcurrentSessions)
     }
 
-    /// How long completed sessions stay in the queue.
     package var retention: Retention { flags.retention ?? settings.retention }
 
     /// The free space on the disk of the storage folder, in bytes, below which no session starts.
@@ -143,7 +141,6 @@ package struct Scheduler: Sendable {
 
     // MARK: Loading
 
-    /// Reserves memory before the sessions are loaded.
     package mutating func reserveLoading(_ count: Int) {
         sessionIndex.reserveLoading(count)
     }
@@ -166,7 +163,6 @@ package struct Scheduler: Sendable {
         sessionIndex.keepEnds(retention != .keepAll)
     }
 
-    /// The settings to store.
     private var currentSettings: QueueSettings {
         QueueSettings(
             orderRevision: flags.orderRevision, maxConcurrentSessions: flags.maxConcurrentSessions, rateLimit: flags.rateLimit,
@@ -315,7 +311,6 @@ package struct Scheduler: Sendable {
         change(&flags)
     }
 
-    /// Changes the entry and the details of a session; ignores an unknown key.
     mutating func mutate(_ key: SessionKey, _ change: (inout Entry, inout EntryDetails) -> Void) {
         guard let before = sessionIndex[key] else { return }
         let detailsBefore = sessionIndex.details(key)

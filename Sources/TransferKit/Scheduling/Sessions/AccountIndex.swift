@@ -7,7 +7,6 @@ package struct AccountIndex: Sendable {
     /// The accounts with this endpoint. Accounts that use the same address with other credentials or settings share the endpoint's health.
     func users(of endpoint: EndpointHealth.Key) -> Set<AccountKey> { usersByEndpoint[endpoint] ?? [] }
 
-    /// Adds or replaces an account, or removes it if `entry` is nil.
     mutating func set(_ key: AccountKey, _ entry: Scheduler.AccountEntry?) {
         let before = entries[key]
         if let name = before?.account.name { keys[name] = nil }

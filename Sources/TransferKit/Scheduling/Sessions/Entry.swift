@@ -22,13 +22,12 @@ package struct Entry: SessionTableElement, Equatable {
         self.state = state
     }
 
-    /// Whether the session is in the order of the queue.
     var isOrdered: Bool { state != .draft }
 
     /// Whether the session's state is waiting, held or draft. An earlier run of the session may still be ending.
     var isAtRest: Bool { state == .waiting || state == .held || state == .draft }
 
-    /// Whether the session uses a slot. A paused session uses a slot unless it is displaced.
+    /// A paused session uses a slot unless it is displaced.
     var holdsSlot: Bool {
         state == .running || conditions.contains(.stopping) || (state == .paused && !conditions.contains(.displaced))
     }
@@ -63,7 +62,6 @@ package struct Entry: SessionTableElement, Equatable {
         state == .waiting && startPriority == .now && conditions.isDisjoint(with: .preventing)
     }
 
-    /// The line to which the session belongs while it is eligible.
     var line: SessionIndex.LineKey { SessionIndex.LineKey(account: account, needsCheapNetwork: conditions.contains(.needsCheapNetwork)) }
 
     /// The visible state. A session counts as running until its run has ended.
@@ -95,7 +93,8 @@ package struct Entry: SessionTableElement, Equatable {
             self.rawValue = rawValue
         }
 
-        /// The session yielded. Another session can start first, until ``EntryDetails/yieldedUntil`` at most.
+        /// The session yielded. It waits until another session has started, or until ``EntryDetails/yieldedUntil`` if no other session can
+        /// start.
         static let yielded = Conditions(rawValue: 1)
         /// Another session displaced this session: the app ran the other session out of turn, and that session uses this session's slot.
         package static let displaced = Conditions(rawValue: 2)
@@ -164,8 +163,8 @@ package struct EntryDetails: Sendable, Equatable {
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var displacedBy: SessionKey?
-    /// The uptime from which a session that yielded may start again, even if no other session has started; nil if the session does not wait
-    /// after a yield.
+    /// The uptime from which a session that yielded may start again if no other session can start; nil if the session does not wait after a
+    /// yield.
     package var yieldedUntil: Duration?
     package var spaceCheckAt: Duration?
     /// Why the session waits for space (``Entry/waitsForSpace``); nil if it does not wait for space.

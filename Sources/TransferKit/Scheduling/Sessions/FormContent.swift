@@ -25,6 +25,5 @@ package struct FormContent: Sendable, Codable, Equatable {
 
     package var files: [File] { parts.compactMap(\.file) }
 
-    /// Whether the form contains in-memory data.
     package var hasData: Bool { parts.contains { $0.file.map { $0.path == nil } ?? false } }
 }

@@ -22,7 +22,6 @@ package enum ItemKind: String, Sendable, Codable {
     /// Whether the item's source is the name of a file in the ``Spool``.
     package var isSpooled: Bool { self == .blob || self == .stream || self == .form }
 
-    /// Whether the item is downloaded from the server.
     package var isDownload: Bool { self == .download || self == .remoteFolder }
 
     /// The remote path of an item of this kind, from the stored bytes.

@@ -54,7 +54,6 @@ extension SessionIndex {
         return nil
     }
 
-    /// Recalls the lines of an account after a change that may let its sessions start.
     mutating func recallLines(of account: AccountKey) {
         for needsCheapNetwork in [false, true] {
             let line = LineKey(account: account, needsCheapNetwork: needsCheapNetwork)
@@ -62,7 +61,6 @@ extension SessionIndex {
         }
     }
 
-    /// The number of lines that are set aside.
     package var linesAside: Int { heads.asideCount }
 
     /// The maximum number of lines that ``last(before:at:where:)`` visits, unless a recall is overdue.
@@ -78,27 +76,22 @@ extension SessionIndex {
         return containers.map(\.largestBlock).max() ?? 0
     }
 
-    /// The number of eligible sessions of an account.
     func eligible(of account: AccountKey) -> Int {
         [false, true].reduce(0) { $0 + (lines[LineKey(account: account, needsCheapNetwork: $1)]?.count ?? 0) }
     }
 
-    /// Recalls all lines after a change that may let their sessions start.
     mutating func recallAllLines() {
         for line in heads.recallAll() { putHead(of: line) }
     }
 
-    /// Recalls the lines whose recall time has passed.
     mutating func recallLines(by uptime: Duration) {
         for line in heads.recall(by: uptime) { putHead(of: line) }
     }
 
-    /// Adds a line to the heads, or removes a line that no longer exists.
     mutating func updateHeads(of line: LineKey) {
         if lines[line] == nil, timed[line] == nil { heads.remove(line) } else { heads.add(line) }
     }
 
-    /// Adds the first session of a line to the heads.
     mutating func putHead(of line: LineKey) {
         guard let key = lines[line]?.first, let entry = self[key] else { return }
         heads.put(key, standing(entry), of: line)
@@ -132,8 +125,7 @@ extension SessionIndex {
     /// The session directly before an eligible session, among the sessions in the lines that the predicate accepts. The predicate must
     /// accept only lines whose sessions could start if they had slots.
     ///
-    /// Does not visit the lines that are set aside for a reason other than a missing slot, so the duration of the call does not depend on
-    /// their number.
+    /// Skips lines that are set aside for a reason other than a missing slot.
     package func last(before entry: Entry, at uptime: Duration, where isAcceptable: (LineKey) -> Bool) -> Entry? {
         let index = entry.startPriority == .none ? index(of: entry.key) ?? 0 : 0
         return last(before: standing(entry), index: index, at: uptime, where: isAcceptable)
@@ -190,8 +182,7 @@ extension SessionIndex {
         return before
     }
 
-    /// In a strict queue: the last eligible session that has begun and comes before another session in the order, among the sessions in the
-    /// lines that the predicate accepts.
+    /// In a strict queue: the last eligible session before `entry` in the order that has begun, and whose line the predicate accepts.
     func lastBegun(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
         var position = begun.insertionIndex(forRank: entry.rank) { self[$0]?.rank ?? 0 }
         while position > 0 {
@@ -201,7 +192,6 @@ extension SessionIndex {
         return nil
     }
 
-    /// The last session of a line before a standing.
     private func last(of line: Line, before standing: Standing) -> Entry? {
         if standing.startPriority == .none {
             let index = line.inOrder.insertionIndex(forRank: standing.rank) { self[$0]?.rank ?? 0 }

@@ -2,7 +2,6 @@ import Foundation
 
 /// All sessions, in order, with indexes for frequent queries. Drafts are not in the order. Each change updates all indexes.
 package struct SessionIndex: Sendable {
-    /// The numbers of slots in use.
     package struct Slots: Sendable, Equatable {
         package var total = 0
         /// The number of slots in use that become free when the runs that use them end.
@@ -116,8 +115,7 @@ package struct SessionIndex: Sendable {
         }
     }
 
-    /// Returns a function from keys to ranks, for the ordered containers. The function retains the table. Release the function before the next
-    /// change, which would otherwise copy the table.
+    /// Returns a function from keys to ranks. Like the result of ``standings()``, it must be released before the next change.
     private func ranks() -> (SessionKey) -> Int64 {
         { [table] in table[$0]?.rank ?? 0 }
     }
@@ -277,7 +275,6 @@ package struct SessionIndex: Sendable {
         updateHeads(of: entry.line)
     }
 
-    /// Adds an eligible session to its line.
     private mutating func addToLine(_ entry: Entry) {
         if entry.startPriority == .none {
             let ranks = ranks()
@@ -290,7 +287,6 @@ package struct SessionIndex: Sendable {
         if lines[entry.line]?.first == entry.key { putHead(of: entry.line) }
     }
 
-    /// Removes an eligible session from its line.
     private mutating func removeFromLine(_ entry: Entry) {
         let wasFirst = lines[entry.line]?.first == entry.key
         if entry.startPriority != .none {
@@ -314,9 +310,6 @@ package struct SessionIndex: Sendable {
         table.reserveLoading(count)
     }
 
-    /// Loads a session from the database; see ``finishLoading()``.
-    ///
-    /// - Parameter details: The details; nil if the session has none.
     mutating func load(_ entry: Entry, _ details: EntryDetails?) {
         table.load(entry)
         if let details { detailsByKey[entry.key] = details }

@@ -10,7 +10,7 @@ struct DirectoryPaths {
         var destination: [UInt8]
 
         func appending(_ name: [UInt8]) -> Location {
-            // The remote path of the endpoint's folder is empty.
+            // The remote path of the endpoint's folder itself is empty.
             Location(
                 source: source + [UInt8(ascii: "/")] + name,
                 destination: destination.isEmpty ? name : destination + [UInt8(ascii: "/")] + name)
@@ -40,7 +40,6 @@ struct DirectoryPaths {
         return SourceConfinement(root: sources.withoutLinks(path), followsFile: policy == .followFiles)
     }
 
-    /// Returns the source and the destination of an item from its stored values.
     mutating func location(
         _ kind: ItemKind, directory: Int64?, source: Data, destination: Data, in db: Database
     ) throws -> Location {
@@ -63,7 +62,7 @@ struct DirectoryPaths {
 
     private mutating func downloadPath(_ name: [UInt8], in db: Database) throws -> [UInt8] {
         guard let folder = try folder(in: db) else { throw missingFolder }
-        // The content of the endpoint's folder can arrive directly in the session's folder.
+        // The name is empty if the content of a remote folder arrives directly in the session's folder.
         return name.isEmpty ? folder : folder + [UInt8(ascii: "/")] + name
     }
 
@@ -79,7 +78,6 @@ struct DirectoryPaths {
         return path
     }
 
-    /// Returns the source and the destination of a folder.
     mutating func location(of directory: Int64, in db: Database) throws -> Location {
         let statement = try db.cachedStatement(sql: "SELECT parent, source, destination FROM directory WHERE session = ? AND number = ?")
         var names: [(number: Int64, name: [UInt8])] = []

@@ -64,8 +64,6 @@ extension QueueStore {
         try await read { [sources] db in try Self.pendingFiles(of: key, after: position, limit: limit, sources, in: db) }
     }
 
-    /// Reads the files for ``pendingFiles(of:after:limit:)``.
-    ///
     /// - Throws: `DatabaseError`, for example if the positions are not in order, as in a damaged table.
     static func pendingFiles(
         of key: SessionKey, after position: Int64, limit: Int, _ sources: SourceFolders, in db: Database

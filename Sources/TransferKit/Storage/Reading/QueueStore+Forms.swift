@@ -4,7 +4,6 @@ package import SystemPackage
 import TransferCore
 
 extension QueueStore {
-    /// Returns whether a session contains forms.
     func hasForms(of key: SessionKey) async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(

@@ -23,14 +23,14 @@ struct PendingItem: Sendable {
     /// Whether an interrupted expansion of the item left rows in the manifest that must be deleted.
     var hasRows = false
     /// For a local folder, the place at which the expansion resumes: the folders that are being read, from the item's own folder to the
-    /// innermost. Empty if only the end of the expansion has not been recorded; nil if the expansion has not stored any rows.
+    /// innermost. Empty if all entries are in the manifest, but the end of the expansion is not recorded yet; nil if the expansion has not
+    /// stored any rows.
     var place: [FolderResumePoint]?
     /// For a remote folder, the number of the next folder to list; nil until the item's own folder has been listed.
     var nextDirectory: Int64?
 }
 
 extension QueueStore {
-    /// Returns whether the session has items that are not in the manifest.
     func hasPendingItems(of key: SessionKey) async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(

@@ -4,7 +4,6 @@ import TransferCore
 
 /// A remote folder in a session's manifest. The manifest is the stored list of the session's files and folders.
 struct RemoteFolder: Sendable {
-    /// The number of the folder in the manifest.
     var number: Int64
     /// The number of the parent folder; nil if source and destination are complete paths.
     var parent: Int64?

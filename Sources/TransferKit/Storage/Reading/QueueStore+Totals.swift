@@ -62,7 +62,6 @@ extension QueueStore {
         if queue > 0 { try addToSetting("milliseconds", queue, in: db) }
     }
 
-    /// Adds the time that a run's attempts spent in each phase of the transfer to the times of a session.
     static func addTimes(_ times: TransferTimes, of key: SessionKey, in db: Database) throws {
         var sum = try storedTimes(of: key, in: db)
         sum += times

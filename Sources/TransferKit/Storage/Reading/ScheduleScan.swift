@@ -9,9 +9,6 @@ import GRDBSQLite
 struct ScheduleScan {
     private let statement: Statement
 
-    /// Prepares a scan of the rows of these sessions.
-    ///
-    /// - Parameter keys: The keys of the sessions to read.
     init(_ db: Database, _ keys: ClosedRange<SessionKey> = .min ... .max) throws {
         statement = try db.makeStatement(
             sql: """
@@ -23,7 +20,6 @@ struct ScheduleScan {
         try statement.setArguments([keys.lowerBound, keys.upperBound])
     }
 
-    /// Calls the body with each row.
     func forEach(_ body: (ScheduledRow) -> Void) throws {
         // `statement` owns its SQLite handle, and outlives this call.
         let handle = unsafe statement.sqliteStatement
@@ -68,7 +64,6 @@ struct ScheduleScan {
             return entry
         }
 
-        /// The details; nil if there are none.
         var details: EntryDetails? {
             guard integer(6) != 0 || !(isNull(8) && isNull(9) && isNull(10) && isNull(12) && isNull(13) && isNull(16) && isNull(17)) else {
                 return nil

@@ -49,7 +49,6 @@ package struct SourceFolders: Sendable {
         return unsafe FilePath(platformString: found)
     }
 
-    /// Returns the stored form of an absolute path.
     func stored(_ path: FilePath) -> [UInt8] {
         guard let base, path.starts(with: base) else { return path.bytes }
         var rest = path
@@ -58,7 +57,6 @@ package struct SourceFolders: Sendable {
         return rest.isEmpty ? [UInt8(ascii: ".")] : rest.bytes
     }
 
-    /// Returns the path for a stored form.
     func path(_ kind: ItemKind, _ stored: [UInt8]) -> [UInt8] {
         if kind.isSpooled { return spool.bytes + [UInt8(ascii: "/")] + stored }
         guard stored.first != UInt8(ascii: "/"), let base else { return stored }

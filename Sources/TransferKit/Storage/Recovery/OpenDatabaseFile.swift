@@ -2,7 +2,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// A check that the open database is still the file at its path, which is the file that the next opening of the queue reads.
+/// Checks that the open database is still the file at its path. The next opening of the queue reads the file at that path.
 ///
 /// SQLite continues to write to a deleted or replaced database file. Without this check, changes would count as durable although no process could
 /// ever read them.

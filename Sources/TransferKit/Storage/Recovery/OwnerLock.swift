@@ -12,7 +12,6 @@ import TransferCore
 ///
 /// The kernel releases the lock when the process ends for any reason, so a dead owner never blocks other processes.
 package final class OwnerLock: Sendable {
-    /// The name of the lock file.
     static let name = "owner.lock"
     private static let databaseMark = "store"
 

@@ -50,7 +50,8 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 9")
         }
         migrator.registerMigration("10") { db in
-            // The session's account as JSON, if the session's checkpoints must still be moved to the table discard; NULL: they are deleted.
+            // The session's account as JSON, if the session's checkpoints must still be moved to the table discard; NULL: the checkpoints
+            // are deleted.
             try db.execute(sql: "ALTER TABLE removal ADD COLUMN account TEXT")
             // 1: a run of the session has not ended, and can still complete a file. The rows stay until the run ends.
             try db.execute(sql: "ALTER TABLE removal ADD COLUMN is_held INTEGER NOT NULL DEFAULT 0")

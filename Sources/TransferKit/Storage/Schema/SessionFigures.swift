@@ -71,7 +71,7 @@ package struct SessionFigures: Sendable, Equatable {
             \(clamped("bytes_total")) AS bytes_total
         """
 
-    /// The columns for a selection from the table of sessions.
+    /// Columns for a query of the table `session`.
     static let columns = "\(counts), \(clamped("bytes_done")) + \(confirmed) AS bytes_done"
 
     /// The bytes covered by a session's checkpoints. Uses SQLite's `total`, because `sum` fails on an integer overflow, which damaged rows can

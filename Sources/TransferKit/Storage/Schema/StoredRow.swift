@@ -10,27 +10,24 @@ struct StoredRow {
 
     private let row: Row
 
-    /// Returns the first row of a query, or nil.
     static func fetchOne(_ db: Database, sql: String, arguments: StatementArguments = StatementArguments()) throws -> StoredRow? {
         try Row.fetchOne(db, sql: sql, arguments: arguments).map(StoredRow.init)
     }
 
-    /// Returns the first row of a query, or nil.
     static func fetchOne(_ statement: Statement, arguments: StatementArguments? = nil) throws -> StoredRow? {
         try Row.fetchOne(statement, arguments: arguments).map(StoredRow.init)
     }
 
-    /// Returns all rows of a query. If a query can have very many rows, use a cursor instead.
+    /// If a query can have very many rows, use a cursor instead.
     static func fetchAll(_ db: Database, sql: String, arguments: StatementArguments = StatementArguments()) throws -> [StoredRow] {
         try Row.fetchAll(db, sql: sql, arguments: arguments).map(StoredRow.init)
     }
 
-    /// Returns all rows of a query. If a query can have very many rows, use a cursor instead.
+    /// If a query can have very many rows, use a cursor instead.
     static func fetchAll(_ statement: Statement, arguments: StatementArguments? = nil) throws -> [StoredRow] {
         try Row.fetchAll(statement, arguments: arguments).map(StoredRow.init)
     }
 
-    /// Returns a cursor over the rows of a query.
     static func fetchCursor(_ statement: Statement, arguments: StatementArguments? = nil) throws -> some Cursor<StoredRow> {
         try Row.fetchCursor(statement, arguments: arguments).map(StoredRow.init)
     }
@@ -61,13 +58,11 @@ struct StoredRow {
         return row[index]
     }
 
-    /// Reads a column that can contain a value of any type.
     func value(forColumn name: String) throws -> DatabaseValue {
         guard row.hasColumn(name) else { throw UnreadableColumn(name: name, type: "value") }
         return row[name]
     }
 
-    /// All columns with their values.
     var columns: [(name: String, value: DatabaseValue)] { row.map { ($0.0, $0.1) } }
 }
 

@@ -3,9 +3,9 @@ import GRDB
 /// Updates the totals of all sessions within one transaction. Reads the affected rows before each change and after the last change, and
 /// adds the differences to the totals.
 ///
-/// For a change to a whole session, the updater reads all figures of the session. For a change to one file, the updater reads only the
-/// session's row and the file's checkpoints, and for new files only the session's row, because such changes are frequent. For inserted
-/// sessions, it reads nothing.
+/// For a change to a whole session, the updater reads all figures of the session. Changes to single files are frequent, so for these the
+/// updater reads only the session's row and the file's checkpoints. For new files, it reads only the session's row; for inserted sessions,
+/// nothing.
 struct TotalsUpdater {
     private typealias Snapshot = (state: String, figures: SessionFigures)
 

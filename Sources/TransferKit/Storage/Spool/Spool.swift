@@ -18,7 +18,6 @@ import TransferCore
 package struct Spool: Sendable {
     package let folder: FilePath
 
-    /// The content of a new file.
     enum Content: Sendable {
         case data(Data)
         /// The content of a local file, whose size must not have changed; see ``TransferItem/keepsCopy``.
@@ -86,9 +85,7 @@ package struct Spool: Sendable {
         try Self.sync(folder.removingLastComponent())
     }
 
-    /// Returns the path of a file.
-    ///
-    /// - Returns: The path; nil for a name that could lead out of the folder. The queue never creates such a name.
+    /// Returns the path of a file; nil for a name that could lead out of the folder. The queue never creates such a name.
     func path(of name: Data) -> FilePath? {
         Self.isComponent(name) ? FilePath(bytes: folder.bytes + [UInt8(ascii: "/")] + name) : nil
     }

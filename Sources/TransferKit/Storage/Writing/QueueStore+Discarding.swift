@@ -50,9 +50,9 @@ extension QueueStore {
 
     /// Moves checkpoints of a session that stays in the queue into the outbox, as many as the transaction may still move
     /// (``StoreTransaction/rowsToSweep``), possibly none. The files of these checkpoints get the next generation number, which is part of
-    /// the names of their unfinished content. A late removal therefore can't delete the content of a later attempt. If the session has more
-    /// checkpoints, a stored mark records that the move is incomplete. ``DeferredDeletion`` or the next run of the session completes the
-    /// move. A run completes the move before it transfers a file.
+    /// the names of their unfinished content. A late removal therefore can't delete the content of a later attempt. If checkpoints remain,
+    /// a mark is stored, and ``DeferredDeletion`` or the next run of the session completes the move. A run completes it before it transfers
+    /// a file.
     ///
     /// - Parameter account: The account with the endpoints of the checkpoints; nil for the session's account, or for the account of an incomplete
     ///   move.
@@ -95,7 +95,7 @@ extension QueueStore {
     }
 
     /// Deletes checkpoints of a session that the transaction also removes, as many as the transaction may still delete. The removal of the
-    /// session deletes the other checkpoints, but keeps the uploads and part files to which they refer.
+    /// session deletes the remaining checkpoints. The uploads and part files of all these checkpoints stay.
     static func dropCheckpoints(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
         transaction.sessionsKeepingContent.insert(key)
         try execute(
@@ -107,7 +107,6 @@ extension QueueStore {
         transaction.rowsToSweep -= db.changesCount
     }
 
-    /// Moves the checkpoints of files at these positions into the outbox.
     static func discardCheckpoints(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
         let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
         let rows = try StoredRow.fetchAll(
@@ -131,7 +130,6 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
-    /// Adds a removal of the content that a checkpoint describes at an endpoint.
     static func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, position: Int64, _ now: Date, in db: Database) throws {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: nil, position: position, now, in: db)
     }
@@ -217,7 +215,6 @@ extension QueueStore {
             """, [key, position, endpoint.address])
     }
 
-    /// Returns whether any removal is due at a date.
     static func hasDueDiscards(at date: Date, in db: Database) throws -> Bool {
         try Bool.fetchOne(db.cachedStatement(sql: DiscardQuery.hasDue), arguments: [StoreCoding.encode(date)]) ?? false
     }

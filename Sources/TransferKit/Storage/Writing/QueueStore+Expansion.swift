@@ -3,7 +3,6 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// Applies a step that expands a session's items into the files of its manifest (the table `file`).
     static func apply(_ step: ExpansionStep, to session: SessionKey, in db: Database) throws {
         switch step {
         case .begin(let item):

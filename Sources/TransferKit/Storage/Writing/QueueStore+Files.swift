@@ -8,7 +8,6 @@ extension QueueStore {
         ifnull((SELECT min(max(size, 0), \(FileSize.maximum)) FROM file WHERE session = ?1 AND position = ?2), 0)
         """
 
-    /// Stores an event of one file, as reported by a run.
     static func apply(_ event: FileEvent, to session: SessionKey, position: Int64, at now: Date, in db: Database) throws {
         switch event {
         case .checkpoint(let checkpoint, let endpoint, let generation, let identity):
@@ -63,8 +62,8 @@ extension QueueStore {
         }
     }
 
-    /// Moves a file whose remote name turned out to refer to a folder. The row moves from the manifest (the table `file`) to the end of the
-    /// pending items (the table `item`). A run lists the folder later.
+    /// Handles a file whose remote name turned out to refer to a folder: moves the row from the manifest (the table `file`) to the end of
+    /// the pending items (the table `item`). A run lists the folder later.
     private static func makeFolderItem(of session: SessionKey, _ position: Int64, in db: Database) throws {
         try execute(
             db,

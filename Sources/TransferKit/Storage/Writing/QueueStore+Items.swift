@@ -68,7 +68,6 @@ extension QueueStore {
     /// Returns an SQL expression whose value is limited to 0 ... ``maximumBytes``. The sum of two such numbers does not overflow.
     static func bounded(_ expression: String) -> String { "min(max(\(expression), 0), \(maximumBytes))" }
 
-    /// Adds items after the existing items of a session.
     static func addItems(_ items: [ItemDraft], to key: SessionKey, in db: Database) throws {
         let hasPendingItems = try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM item WHERE session = ?)"), arguments: [key])

@@ -9,7 +9,6 @@ extension QueueStore {
     enum Mark: String, CaseIterable, Sendable {
         case reset, discard
 
-        /// The name of the session's mark.
         func name(of key: SessionKey) -> String { "\(rawValue) \(key)" }
 
         /// Returns the session whose mark has this name; nil if the name is damaged.
@@ -21,7 +20,6 @@ extension QueueStore {
         /// The name of the mark's value in the content of a session in quarantine.
         var nameInQuarantine: String { "mark.\(rawValue)" }
 
-        /// The change that continues the operation on a session.
         func continuation(of key: SessionKey) -> StoreWrite {
             switch self {
             case .reset: .continueReset(key)
@@ -53,7 +51,6 @@ extension QueueStore {
 
     // MARK: Quarantine
 
-    /// The values of a session's marks.
     static func marks(of key: SessionKey, in db: Database) throws -> [Mark: Int64] {
         var marks: [Mark: Int64] = [:]
         for mark in Mark.allCases { marks[mark] = try value(of: mark, key, in: db) }
@@ -70,7 +67,6 @@ extension QueueStore {
         }
     }
 
-    /// Stores the marks of a session that leaves the quarantine.
     static func restoreMarks(_ content: [String: String], of key: SessionKey, in db: Database) throws {
         for mark in Mark.allCases {
             guard let value = content[mark.nameInQuarantine].flatMap({ Int64($0) }) else { continue }

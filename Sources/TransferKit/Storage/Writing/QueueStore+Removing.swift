@@ -13,7 +13,6 @@ extension QueueStore {
     /// account.
     static let removedAccount: AccountKey = 0
 
-    /// A table with rows of sessions.
     private struct SweptTable {
         var name: String
         /// The columns that identify a row of a session, in the order of the primary key.
@@ -30,8 +29,6 @@ extension QueueStore {
         SweptTable(name: "session_tag", key: ["tag"]),
     ]
 
-    /// Removes a session.
-    ///
     /// - Parameter isRunning: Whether the session has a run that has not ended, and could still complete a file.
     static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
         // The checkpoints may belong to an earlier account of the session.

@@ -11,8 +11,8 @@ extension QueueStore {
 
     /// Begins the reset of a session: resets the first files, and stores a mark if files remain.
     ///
-    /// From now on, the session's statistics include no failed files. After the reset, the statistics include the stand-ins, which stay
-    /// failed. A stand-in is a row for a file or folder whose name can't be stored.
+    /// During the reset, the session's statistics include no failed files. After the reset, they include the stand-ins, which stay failed.
+    /// A stand-in is a row for a file or folder whose name can't be stored.
     ///
     /// - Parameter isWhole: Whether to reset all files, and not only the failed files.
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
@@ -26,7 +26,6 @@ extension QueueStore {
         try resetFiles(of: key, from: mark, &transaction, in: db)
     }
 
-    /// Resets the next files of a session, if a reset is in progress.
     static func continueReset(_ key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
         guard let mark = try value(of: .reset, key, in: db) else { return }
         try resetFiles(of: key, from: mark, &transaction, in: db)
@@ -86,8 +85,7 @@ extension QueueStore {
                     """), arguments: [key, standInGeneration, limit])
     }
 
-    /// Makes failed files pending again, and moves unreadable folders back to the pending items. Files whose source changed restart with their
-    /// current content. Stand-ins for files stay failed.
+    /// Makes failed files pending again, and moves unreadable folders back to the pending items. Stand-ins for files stay failed.
     private static func retryFailedItems(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
         let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
         try restartChangedFiles(range, of: key, at: now, in: db)
@@ -119,9 +117,9 @@ extension QueueStore {
             """, range)
     }
 
-    /// Restarts files whose earlier progress is useless (``TransferError/makesCheckpointsUseless``): files that changed after some of their bytes were
-    /// sent, because a user who retries such a file wants its current content, and files whose transferred content was wrong or lost. The new
-    /// generation gives the content another name, so the pending removal of the earlier content can't remove the new content.
+    /// Restarts files whose earlier progress is useless (``TransferError/makesCheckpointsUseless``). A user who retries a changed file
+    /// wants its current content. The new generation gives the content another name, so the pending removal of the earlier content can't
+    /// remove the new content.
     private static func restartChangedFiles(_ range: StatementArguments, of key: SessionKey, at now: Date, in db: Database) throws {
         let positions = try Int64.fetchAll(
             db,

@@ -7,7 +7,6 @@ extension QueueStore {
     /// The tables with a session's rows. Each table comes after the tables that it refers to.
     private static let restoredTables = ["file", "directory", "item", "checkpoint", "session_tag"]
 
-    /// Returns the number of sessions in quarantine.
     package func quarantinedCount() async throws -> Int {
         try await read { try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantine") ?? 0 }
     }

@@ -2,7 +2,6 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// Inserts sessions and their items.
 struct SessionInsertion {
     private var session: RowInsertion
     private var schedule: RowInsertion

@@ -2,7 +2,6 @@ import Foundation
 
 /// The state shared by the changes of one transaction.
 struct StoreTransaction {
-    /// The time of the transaction.
     let now: Date
     /// Spool files without remaining references.
     var freed: [Data] = []
@@ -12,7 +11,6 @@ struct StoreTransaction {
     var rowsToSweep: Int
     /// The sessions that the transaction removes, but whose unfinished uploads and part files stay for another queue.
     var sessionsKeepingContent: Set<SessionKey> = []
-    /// Whether work is left for later transactions.
     var leavesDeferredWork = false
 }
 

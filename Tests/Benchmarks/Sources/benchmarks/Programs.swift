@@ -21,8 +21,6 @@ struct Programs {
         try run(store: store, account: [endpoint], adding: files, options: options)
     }
 
-    /// Measures one `transferq run` with a new storage folder. The run transfers one session with the given files.
-    ///
     /// - Parameter account: The arguments of `account add` after the account's name.
     func run(store: String, account: [String], adding files: [String], options: [String] = []) throws -> ResourceUsage {
         try? FileManager.default.removeItem(atPath: store)

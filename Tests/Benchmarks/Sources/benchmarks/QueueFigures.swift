@@ -136,7 +136,6 @@ struct QueueFigures {
         }
     }
 
-    /// Returns the values that a measurement prints, by name.
     private func values(_ arguments: [String]) throws -> [String: Double] {
         try values(of: [program] + arguments)
     }

@@ -1,13 +1,11 @@
 import Foundation
 
-/// A server for tus uploads.
 enum TUSServer: String {
     /// Receives bytes as fast as a socket delivers them, and discards them. This server gives an upper bound for the speed of any client.
     case sink = "C sink"
     /// A common server. Its files are in memory, so the speed of the disk has no effect.
     case tuspyserver
 
-    /// The folder of the server's files.
     private static let folder = "/dev/shm/transferkit-benchmark"
 
     func start(_ programs: Programs) throws -> Server {
@@ -20,7 +18,6 @@ enum TUSServer: String {
         }
     }
 
-    /// Removes the stored files.
     func empty() {
         guard self == .tuspyserver, let names = try? FileManager.default.contentsOfDirectory(atPath: Self.folder) else { return }
         for name in names { try? FileManager.default.removeItem(atPath: "\(Self.folder)/\(name)") }

@@ -8,7 +8,6 @@ import TransferKit
 final class ReceivedEvents: Sendable {
     private let reader: Task<Void, any Error>
 
-    /// Appends the events of a queue, except progress, to a file as they arrive.
     init(in root: FilePath, of queue: TransferQueue) throws {
         let file = try FileDescriptor.open(
             root.appending("events"), .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])

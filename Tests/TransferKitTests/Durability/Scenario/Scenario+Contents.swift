@@ -3,7 +3,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Scenarios for session items, unfinished uploads left on a server, strict order, and automatic actions.
 extension Scenario {
     // MARK: Unfinished uploads on a server
 
@@ -117,7 +116,7 @@ extension Scenario {
         Step("complete the first session", isGradual: true) { stage in
             stage.server.open("f1-after")
             try await stage.server.reached("f2-before")
-            // Waits until the queue has read all folders of the session, because the next snapshots contain the session's number of files.
+            // The next snapshots contain the session's number of files, so the queue must have read all folders.
             try await stage.wait { sessions in sessions.contains { $0.name == "f2" && $0.statistics.bytesTotal != nil } }
         },
         Step("hold the second session while it runs") { stage in
@@ -267,7 +266,7 @@ extension Scenario {
 }
 
 extension Stage {
-    /// Returns a request for one data item. All requests that this function returns have the same deduplication key.
+    /// Returns a request for one data item, always with the same deduplication key.
     fileprivate func dataItemWithKey(_ name: String) throws -> SessionRequest {
         var request = try request(name, [dataItem(name)])
         request.deduplicationKey = "bytes"

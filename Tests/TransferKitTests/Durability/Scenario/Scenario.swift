@@ -53,7 +53,6 @@ enum Scenario: String, CaseIterable, Sendable {
 
     // MARK: A stopped queue
 
-    /// The sessions of ``arranging``.
     static let arrangedNames = ["one", "many1", "many2", "many3", "many4", "many5", "first", "held", "unique", "double", "later"]
 
     private static let preparing = [

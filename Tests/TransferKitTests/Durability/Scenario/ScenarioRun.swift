@@ -12,11 +12,9 @@ import TransferKit
 
 /// Runs a scenario to its end to record its snapshots, or kills the process at a kill point.
 enum ScenarioRun {
-    /// The results of a scenario that ran without a kill.
     struct Reference: Sendable {
         /// The visible state at the start and after each step.
         var snapshots: [QueueSnapshot]
-        /// The number of points at which the process can be killed.
         var killPoints: Int
     }
 

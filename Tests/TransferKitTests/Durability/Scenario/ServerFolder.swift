@@ -25,9 +25,7 @@ final class ServerFolder: PartialDiscarding {
     }
 
     private static let chunkSize = 4_000
-    /// Opens when the server has refused to remove an unfinished upload.
     let removalRefused = Latch()
-    /// Opens when the server has accepted the removal of an unfinished upload.
     let removalAccepted = Latch()
     private let state = Locked(State())
 
@@ -88,14 +86,11 @@ final class ServerFolder: PartialDiscarding {
 
     // MARK: Received uploads
 
-    /// The names of all uploads with the given suffix.
     func uploads(_ suffix: String) throws -> Set<String> {
         Set(try FileManager.default.contentsOfDirectory(atPath: folder.string).filter { $0.hasSuffix(suffix) })
     }
 
     /// The size of an upload in bytes, or nil if there is no such upload.
-    ///
-    /// - Parameter includesLost: Whether to include lost uploads.
     func size(of upload: String, evenIfLost includesLost: Bool = false) -> Int64? {
         for suffix in includesLost ? [".part", ".done", ".lost"] : [".part", ".done"] {
             guard let identity = try? SourceIdentity(ofFileAt: folder.appending(upload + suffix)) else { continue }

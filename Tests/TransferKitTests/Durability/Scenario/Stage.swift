@@ -119,7 +119,6 @@ final class Stage: Sendable {
         }
     }
 
-    /// Returns when no run is stopping.
     func waitForStoppingRuns() async throws {
         try await wait { sessions in !sessions.contains { $0.phase == .ending } }
     }

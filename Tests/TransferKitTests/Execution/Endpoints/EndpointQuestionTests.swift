@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The delegate's choice among the available endpoints of a session.
 @Suite struct EndpointQuestionTests {
     private actor Chooser: TransferQueueDelegate {
         private let choose: @Sendable (SessionID, [Endpoint]) async -> Endpoint?

@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The endpoints that the rules of an account select.
 @Suite struct EndpointRuleTests {
     private func hosts(_ fixture: RunFixture) -> [String: String] {
         let pairs = fixture.memory.attempts.map { ($0.path.description, String($0.endpoint.address.split(separator: "/").last ?? "")) }

@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Activity that shows, after failed attempts, that an endpoint works again.
 @Suite struct EndpointStateTests {
     private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
     private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
@@ -86,7 +85,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An authenticated request shows that the endpoint works, even if no byte of the file has moved yet.
     @Test func authenticatedRequestResetsFailures() async throws {
         let transport = ServingTransport()
         let fixture = try await RunFixture(["1": 10], options: SessionOptions(retry: RetryPolicy(base: .zero)), transport: transport)

@@ -37,7 +37,6 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// After one file finds all endpoints unreachable, the other files wait, and make no attempts.
     @Test func allFilesWaitForUnreachableEndpoints() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10], hosts: ["x", "y"], options: oneFileInFlight)
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
@@ -47,7 +46,6 @@ import TransportTesting
         #expect(try await first.value?.delay == .seconds(2))
         #expect(hosts(fixture) == ["x", "y", "x", "y"])
         #expect(fixture.eventNames.count { $0 == "endpointChanged" } == 3)
-        // The other files start after the first file has succeeded.
         fixture.memory.accept(host: "y")
         fixture.clock.advance(by: .seconds(2))
         #expect(try await fixture.run()?.hasSucceeded == true)
@@ -55,8 +53,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// When an endpoint responds again, all files use it.
-    @Test func allFilesUseEndpointThatRespondsAgain() async throws {
+    @Test func allFilesCompleteOnceEndpointsRespondAgain() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["x", "y"], options: SessionOptions(filesInFlight: 2))
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
         let gate = fixture.memory.gate("2")
@@ -123,7 +120,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func partlySentFileStaysForMinuteAndThreeAttempts() async throws {
+    @Test func partlySentFileLeavesUnreachableEndpointAfterMinute() async throws {
         let fixture = try await RunFixture(["1": 5_000], hosts: ["near", "away"], options: oneFileInFlight)
         fixture.memory.faults.append(.cut(afterBytes: 3_500))
         let gate = fixture.memory.gate("1", atByte: 3_000)
@@ -227,7 +224,6 @@ import TransportTesting
         for name in ["1", "2", "3"] { fixture.memory.faults.append(.cut(afterBytes: 0), for: name) }
         let run = try await fixture.start()
         for gate in gates { try await gate.reached() }
-        // Each file has an upload of 0 bytes, because a transport may save an upload's location before the server authenticates the client.
         for gate in gates { gate.open() }
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))

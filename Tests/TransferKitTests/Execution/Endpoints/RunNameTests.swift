@@ -5,10 +5,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions whose remote names clash only after the sessions were added, because the account gets an endpoint whose server identifies files
-/// by their names.
+/// The remote names clash only after the account gets an endpoint whose server identifies files by their names.
 @Suite struct RunNameTests {
-    /// A transport whose server identifies files by their names.
     private struct NamingTransport: Transport, FileNaming {
         let memory = MemoryTransport(id: "naming")
         var id: TransportID { memory.id }
@@ -35,8 +33,8 @@ import TransportTesting
         TransferItem(fixture.folder.path.pushing(FilePath(path)), as: try name.map { try RemotePath($0) })
     }
 
-    /// Runs a session after its account was changed to the given endpoints. Returns the session's status, and the errors of its failed
-    /// items by remote name.
+    /// Runs a session whose account got the given endpoints after `enqueue`. Returns the session's status, and the errors of its items by remote
+    /// name.
     private func run(at endpoints: [Endpoint], options: SessionOptions = SessionOptions()) async throws -> (SessionStatus, [String: String])
     {
         for path in ["one/clips/clip.mov", "one/clips/a/b.mov", "two/clips/clip.mov", "one/day/c.mov", "two/d.mov"] {
@@ -87,8 +85,8 @@ import TransportTesting
         #expect(failures["day/c.mov"]?.contains("inside \"day\"") == true)
     }
 
-    /// While the queue reads a folder, the session has the folder twice: as an item to expand, and as the folder of the files that the
-    /// queue has already read. These two must not clash.
+    /// While the queue reads a folder, the session has the folder both as an item to expand and as the folder of the files that the queue has already
+    /// read. These two must not clash.
     @Test func sendsFilesOfFolderWhileQueueReadsFolder() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         for number in 0..<1_100 { try tree.file("\(number)", "x") }

@@ -19,7 +19,6 @@ import TransferKit
         #expect(failureCounts == [1, 2, 1, 2, 3, 1, 2, 3, 1])
     }
 
-    /// Over a connection that breaks often, each attempt sends only a small part of a large file.
     @Test func smallPartOfLargeFileIsProgress() {
         var history = FileHistory()
         for attempt in 0..<Int64(100) {
@@ -66,7 +65,7 @@ import TransferKit
         // A second report that a route exists changes nothing.
         routes.end(at: .seconds(505))
         #expect(!isTooLong(endpoint, 60, at: 559) && isTooLong(endpoint, 60, at: 560) && isTooLong(local, 60, at: 500))
-        // A second time without a route does not reset the outage time from before it.
+        // A second gap does not reset the outage time before the gap.
         routes.begin(at: .seconds(540))
         routes.end(at: .seconds(541))
         #expect(!isTooLong(endpoint, 60, at: 560) && isTooLong(endpoint, 60, at: 561))
@@ -143,7 +142,6 @@ import TransferKit
         #expect(history.failures == 1)
     }
 
-    /// The responses to a file's own requests do not show whether the server serves other files.
     @Test(arguments: [true, false]) func ownResponsesDoNotTurnOutageIntoFailure(isBroken: Bool) {
         var history = FileHistory()
         fail(&history, responses: 0)

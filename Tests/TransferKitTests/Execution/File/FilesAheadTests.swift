@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Files that are prepared while earlier files wait for the server's responses.
 @Suite struct FilesAheadTests {
     private let turns = RequestTurns()
 
@@ -47,7 +46,6 @@ import TransferKit
         await fixture.close()
     }
 
-    /// If the app sets `filesInFlight`, this number limits both the prepared files and the requests.
     @Test func filesInFlightReplacesRequestLimit() async throws {
         let transport = PreparingTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 9), transport: transport)

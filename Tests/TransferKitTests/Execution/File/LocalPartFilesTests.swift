@@ -7,7 +7,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The removal of part files from the local disk, and the takeover of part files from another queue.
 @Suite struct LocalPartFilesTests {
     private let folder: TemporaryFolder
 
@@ -36,10 +35,10 @@ import TransportTesting
         #expect(await partFiles.remove([partFiles.checkpoint(of: ".a.part", below: folder.path.appending("gone"))]).isEmpty)
     }
 
-    /// On a file system without hard links, a process can be killed after it reserved the final name with an empty file. A file next to
-    /// the part file contains a note about the reservation. Then the part file is removed, for example because the session is cancelled.
+    /// On a file system without hard links, the process was killed after it reserved the final name with an empty file. A note next to the part file
+    /// describes the reservation.
     @Test(arguments: [(true, 11, 0), (false, 11, 0), (true, 12, 0), (true, 11, 1)])
-    func removesEmptyFileWithFinalName(_ reservesName: Bool, _ notedSize: Int64, _ finalSize: Int) async throws {
+    func removesReservedFinalNameOnlyIfNoteMatches(_ reservesName: Bool, _ notedSize: Int64, _ finalSize: Int) async throws {
         let partFiles = partFiles { _ in 0 }
         _ = try folder.file(".file.part", size: 11)
         _ = try folder.file("file", size: finalSize)
@@ -51,18 +50,16 @@ import TransportTesting
         #expect(exists("file") == !(reservesName && notedSize == 11 && finalSize == 0))
     }
 
-    /// Returns whether link(2) succeeds.
     private func links(_ old: String, _ new: String) -> Bool {
         unsafe link(folder.path.appending(old).string, folder.path.appending(new).string) == 0
     }
 
-    /// Returns whether rename(2) succeeds.
     private func renames(_ old: String, _ new: String) -> Bool {
         unsafe rename(folder.path.appending(old).string, folder.path.appending(new).string) == 0
     }
 
-    /// A queue is suspended just before it gives its part file the final name. By then, the queue may have given the part file a second,
-    /// temporary name. Another queue then takes over (seizes) the part file.
+    /// A queue is suspended just before it gives its part file the final name. The part file may already have a second, temporary name. Another queue
+    /// then takes over (seizes) the part file.
     @Test(arguments: [false, true]) func seizedPartFileGetsNoFinalName(hasTemporaryName: Bool) async throws {
         let partFiles = partFiles { _ in 0 }
         let temporaryName = DownloadDestination.temporaryName(of: ".a.1.part").string
@@ -87,7 +84,6 @@ import TransportTesting
         #expect(try await !partFiles.seize(partFiles.checkpoint(of: ".b.part", below: folder.path.appending("gone")), as: ".b-3.part"))
     }
 
-    /// The part files are in two subfolders of the download folder.
     @Test func syncsEachFolder() async throws {
         let syncs = Locked(0)
         let partFiles = partFiles { _ in
@@ -105,8 +101,7 @@ import TransportTesting
         #expect(syncs.withLock { $0 } == 2 && !names.contains(where: exists))
     }
 
-    /// If a folder hangs, for example on a network share, only one removal at a time blocks a thread for this folder.
-    @Test func hangingFolderBlocksOnlyOneThread() async throws {
+    @Test func hangingFolderDoesNotAffectOtherFolders() async throws {
         let (entered, exit, hangs) = (Latch(), DispatchSemaphore(value: 0), Locked(true))
         let partFiles = partFiles { _ in
             let hangs = hangs.withLock { hangs in

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Files that change after some of their content was sent.
 @Suite struct RunSourceTests {
     private let size = Int(FileWindow.smallSize) * 2
 

@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Files that wait for their next attempt while their run continues.
 @Suite struct WaitingFileTests {
     private let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
 
@@ -91,7 +90,6 @@ import TransportTesting
         case run, retryEndpoints, unblockAccount
     }
 
-    /// These calls also end the wait of one file while another file of its session is in flight, even if the server specified the wait.
     @Test(arguments: Call.allCases, [nil, Duration.seconds(100)])
     private func callEndsWaitOfFileInRunningSession(_ call: Call, retryAfter: Duration?) async throws {
         let fixture = try QueueFixture()
@@ -133,7 +131,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// A memory transport that calls `limitRead` when a run reads `smallFilesAhead`. A run reads this limit before each file.
+    /// A run reads `smallFilesAhead` before each file.
     private struct WatchedTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -152,8 +150,8 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// The second attempt of the first file needs no preparation, because the file's checkpoint is already stored. So this attempt starts
-    /// while the preparation of the third file is delayed.
+    /// The checkpoint of the first file is already stored, so the file's second attempt needs no preparation, and starts while the preparation of the
+    /// third file is delayed.
     @Test(.timeLimit(.minutes(10))) func startsDueFileWhileOtherFileIsPrepared() async throws {
         let count = Locked(0)
         let (reads, read) = AsyncStream.makeStream(of: Int.self)

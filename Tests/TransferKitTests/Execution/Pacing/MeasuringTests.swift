@@ -21,7 +21,7 @@ import TransferKit
         #expect(abs(rate - 2_900 / 2) < 1e-6)
     }
 
-    /// During the first half second, the first burst distorts the rate, so there is no estimate of the remaining time yet.
+    /// During the first half second, the first burst distorts the rate.
     @Test func becomesReliableAfterHalfSecond() {
         var meter = RateMeter()
         for tick in 0..<5 { meter.sample(bytes: 1_000, at: .milliseconds(100 * tick)) }
@@ -47,7 +47,7 @@ import TransferKit
         watch.sample(file, at: uptime)
     }
 
-    /// Before its start, an attempt waits only for this process, for example for a slow database. So it can't stall.
+    /// Before its start, an attempt waits only for this process, for example for a slow database.
     @Test func attemptBeforeStartDoesNotStall() {
         let file = ActiveFile(position: 0, size: 10, start: 0)
         let ends = Locked(0)
@@ -78,8 +78,7 @@ import TransferKit
         #expect(stalls(&watch, file, .seconds(59 * 10 + 60)))
     }
 
-    /// The longer response timeout also applies after a request with only some bytes of the file. The stall timeout applies again once
-    /// bytes move.
+    /// The stall timeout applies again once bytes move.
     @Test(arguments: [true, false]) func responseTimeoutAppliesAfterPartialRequest(moves: Bool) {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
@@ -133,7 +132,6 @@ import TransferKit
         #expect(stalls(&watch, file, .seconds(61)))
     }
 
-    /// While content is sent again, the stall timeout applies. The longer response timeout applies after the last byte.
     @Test(arguments: [true, false]) func responseTimeoutAppliesOnlyAfterAllContentIsSentAgain(isAllSent: Bool) {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)

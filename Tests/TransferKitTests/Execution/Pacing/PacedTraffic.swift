@@ -5,7 +5,6 @@ import TransferKit
 
 /// A simulation, in virtual time, of transports that use a pacer.
 struct PacedTraffic {
-    /// One file in flight.
     struct File {
         var session: SessionKey = 1
         var account: AccountKey = 1
@@ -13,7 +12,7 @@ struct PacedTraffic {
         var readSize = 65_536
         /// The rate of the network in bytes per second.
         var network = 4_294_967_296.0
-        /// The maximum time in milliseconds by which a transport's next request comes after the end of the pacer's delay.
+        /// The maximum time between the end of the pacer's delay and the next request, in milliseconds.
         var lateness = 3.0
         /// The seconds from a refusal until the next request, regardless of the pacer's delay; nil to respect this delay.
         var impatience: Double?
@@ -27,7 +26,7 @@ struct PacedTraffic {
         var longestWait = Duration.zero
     }
 
-    /// The number of ledger slots per second.
+    /// The number of slots of ``ledger`` for each second.
     static let resolution = 100
 
     let pacer: Pacer

@@ -3,7 +3,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Limits that change while transfers run.
 @Suite struct PacerChangeTests {
     private func traffic() -> PacedTraffic {
         PacedTraffic([.init(session: 1), .init(session: 1), .init(session: 2, readSize: 16_384)])
@@ -85,7 +84,6 @@ import TransferKit
         #expect((0.95...1.05).contains(fractionOfRate(traffic, of: 10_000, from: 13, to: 23)))
     }
 
-    /// The order in which limits are removed must not affect the remaining limits.
     @Test func removingLimitsDoesNotAffectOtherLimits() {
         let pacer = PacedTraffic([]).pacer
         for session in 1...5 as ClosedRange<SessionKey> { pacer.setRate(1, session: session) }

@@ -2,7 +2,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The distribution of a limited rate: no session starves, and no bandwidth is wasted.
 @Suite struct PacerSharingTests {
     private func share(_ traffic: PacedTraffic, _ session: SessionKey) -> Double {
         Double(traffic.bytes(of: { $0.session == session }, from: 2, to: traffic.now)) / Double(traffic.bytes(from: 2, to: traffic.now))
@@ -56,7 +55,7 @@ import TransferKit
         #expect(abs(share(traffic, 3) - 0.45) < 0.03)
     }
 
-    @Test func endedSessionReleasesShareImmediately() {
+    @Test func forgettingSessionRemovesItsLimit() {
         let pacer = PacedTraffic([]).pacer
         pacer.setQueueRate(1_000)
         pacer.setRate(10, session: 1)

@@ -60,7 +60,7 @@ import TransferKit
         }
     }
 
-    @Test func limitsChangeDuringRequests() async {
+    @Test func queueLimitHoldsWhileSessionLimitsChange() async {
         let time = Locked(Duration.zero)
         let pacer = Pacer(clock: EngineClock(now: { time.withLock { $0 } }, date: { .distantPast }, sleep: { _ in }))
         let moved = Locked(0)

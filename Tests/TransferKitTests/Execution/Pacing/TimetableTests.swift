@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Limits that depend on the time of the week.
 @Suite struct TimetableTests {
     private typealias Rule = BandwidthTimetable.Rule
 
@@ -52,8 +51,6 @@ import TransportTesting
         for (time, expected) in cases { #expect(try Self.limit(timetable, time) == expected, "\(time)") }
     }
 
-    /// Requests an allowance in each second of two days with a change of the clocks, and compares the allowance with the limit at that
-    /// second.
     @Test(arguments: ["2026-03-28T12:00:00", "2026-10-24T12:00:00"]) func pacerFollowsEachSecond(start: String) throws {
         let timetable = BandwidthTimetable([
             Rule(days: [.sunday], start: 150, end: 240, rateLimit: 1_000), Rule(start: 1_200, end: 90, rateLimit: 2_000),

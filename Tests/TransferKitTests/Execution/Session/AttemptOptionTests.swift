@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The options that a session passes to its transport.
 @Suite struct AttemptOptionTests {
     private let attempts = Locked<[FileAttempt]>([])
 

@@ -2,7 +2,6 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The adaptation of the number of small files in flight to simulated network paths.
 @Suite struct FileConcurrencyTests {
     private static let paths = [0, 0.01, 0.05, 0.2, 0.6].flatMap { roundTrip in
         [0, 0.05].filter { $0 == 0 || roundTrip > 0 }.flatMap { loss in

@@ -1,7 +1,6 @@
 import Testing
 import TransferKit
 
-/// Feeds that read a session's files while the expansion of a folder adds more files.
 @Suite struct FileFeedTests {
     /// A page without files, after which the session has no more files.
     private let lastPage = FilePage(end: 3, isLast: true)
@@ -15,13 +14,12 @@ import TransferKit
         feed.endGrowing()
         feed.received(lastPage)
         #expect(!feed.isFinished)
-        // The feed does not read the files up to the end of the page again.
+        // The feed continues at the end of the page.
         #expect(feed.beginReading() == 3)
         feed.received(lastPage)
         #expect(feed.isFinished)
     }
 
-    /// While no files are added, the feed does not read the same empty page again and again.
     @Test func waitsForMoreFiles() {
         var feed = FileFeed()
         feed.beginGrowing()

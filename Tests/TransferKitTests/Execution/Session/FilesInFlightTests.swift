@@ -30,8 +30,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// The transport reports that the server creates a record, such as a database row, for each file. The next file then starts only after
-    /// the queue has stored the completion of the previous file.
+    /// The server creates a record, such as a database row, for each file.
     @Test func nextFileStartsAfterCompletionOfPreviousFileIsStored() async throws {
         let transport = RecordedTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 1), transport: transport)
@@ -161,7 +160,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func shortWaitOfFileKeepsSlotWithoutDelayingOtherFiles() async throws {
+    @Test func shortWaitOfFileKeepsItsSlot() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 2))
         fixture.memory.failNext(with: TransferError(.transient, .connectionLost, "It broke."), for: "1")
         let gate = fixture.memory.gate("2")
@@ -202,7 +201,6 @@ import TransportTesting
     private struct Unexpected: Error {}
 }
 
-/// A transport that completes each file immediately, without checkpoints.
 private final class InstantTransport: Transport {
     let id: TransportID = "memory"
     let smallFilesInFlight: Int
@@ -244,8 +242,7 @@ private final class InstantTransport: Transport {
     func shutdown() async {}
 }
 
-/// A transport that reports that the server creates a record, such as a database row, for each file. Each attempt then reads the number of
-/// completed files from the database.
+/// Reports a record for each file, and then reads the number of completed files from the database.
 private final class RecordedTransport: Transport {
     let id: TransportID = "memory"
     let store = Locked<QueueStore?>(nil)

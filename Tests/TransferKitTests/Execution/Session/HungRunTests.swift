@@ -7,7 +7,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Runs that do not end when they are interrupted.
 @Suite struct HungRunTests {
     /// A memory transport whose attempts to send certain files hang until ``release()``, even if the attempts are cancelled.
     private final class HangingTransport: Transport {
@@ -107,7 +106,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The transport hangs during a request of which the server has confirmed no bytes, or only the first bytes.
     @Test(arguments: [0, 3_000]) func keepsStatisticsOfAbandonedRun(confirmed: Int64) async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory, progress: (sent: 8_000, confirmed: confirmed)) { $0 == "1" }
@@ -130,8 +128,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A withdrawal removes a session from this queue, so that another queue can continue the session. If the queue withdrew
-    /// the session before the session's run had ended, both queues could send the same file.
+    /// If the queue withdrew the session before the session's run had ended, this queue and the next one could send the same file.
     @Test func sessionIsNotWithdrawnBeforeItsRunHasEnded() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }
@@ -181,8 +178,6 @@ import TransportTesting
         await next.shutdown()
     }
 
-    /// The queue abandons a session's run, and the app then cancels and retries the session. The abandoned run's failures do not delay the
-    /// new run.
     @Test func forgetsFailuresOfAbandonedRun() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "2" }
@@ -215,7 +210,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A transport that hangs can't keep a session from failing at the session's deadline.
     @Test func hungSessionFailsAtDeadline() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }
@@ -280,7 +274,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The disk or the network share of a folder does not respond while the queue reads the folder.
     @Test(arguments: [false, true]) func abandonsHungFolderWalk(_ shutsDown: Bool) async throws {
         let fixture = try QueueFixture()
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
@@ -308,7 +301,6 @@ import TransportTesting
         gate.open(1)
     }
 
-    /// The disk of one folder does not respond. A file outside this folder fails, and so does the session.
     @Test func failedSessionDoesNotWaitForHungFolder() async throws {
         let fixture = try QueueFixture()
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
@@ -341,7 +333,6 @@ import TransportTesting
 
     private struct Rejection: Error {}
 
-    /// The queue can't store the progress of one file while the attempt for another file hangs.
     @Test func runThatCannotStoreProgressDoesNotWaitForHungFile() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }

@@ -52,7 +52,7 @@ import TransportTesting
         let statistics = live.statistics(at: .seconds(2))
         #expect(statistics.filesDone == 8 && statistics.bytesDone == 66_778 && statistics.bytesSent == 66_778)
         #expect(statistics.secondsElapsed == 2)
-        // The average rate counts each confirmed byte once: 66,778 bytes in 2 s.
+        // At least 66,778 bytes in 2 s.
         #expect(statistics.averageRate ?? 0 >= 33_389)
         for name in 0..<8 { #expect(fixture.memory.contents(of: "\(name)") == (try fixture.content("\(name)"))) }
         await fixture.close()

@@ -12,10 +12,9 @@ struct SimulatedPath: Sendable {
     var service: Double
     /// The share of files that the server refuses regardless of its load.
     var refusals = 0.0
-    /// While more files than this number are in flight, the server refuses some of them, so that it accepts about this number.
+    /// While more files than this number are in flight, the server refuses files at random, and accepts about this number.
     var maximumInFlight = Int.max
-    /// While the server handles more files than this number at the same time, each file takes longer, and the server completes fewer files per
-    /// second.
+    /// While the server handles more files than this number, each file takes longer, and fewer files complete per second.
     var overload = Int.max
 
     struct Result {

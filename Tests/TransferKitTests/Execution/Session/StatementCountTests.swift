@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The number of database statements for small files.
 @Suite struct StatementCountTests {
     /// Files that complete at about the same time share a commit, and most statements are needed once for each commit, not for each file.
     @Test func executesFewStatementsForEachSmallFile() async throws {

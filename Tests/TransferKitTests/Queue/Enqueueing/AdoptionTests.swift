@@ -8,7 +8,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue that adopts and continues the sessions of another queue.
 @Suite struct AdoptionTests {
     private struct Refusal: Error {}
 
@@ -61,7 +60,7 @@ import TransportTesting
             try database.close()
         }
 
-        /// The latest progress of each file, as another queue receives it with a draft.
+        /// The latest progress of each file, which another queue gets with a draft.
         var progress: [FileProgress] {
             var latest: [FileProgress] = []
             for report in reports.withLock(\.self) {

@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Requests with the deduplication key of an existing session, which may be completed.
 @Suite struct DeduplicationTests {
     private func keyed(_ request: SessionRequest, includesCompleted: Bool = true) -> SessionRequest {
         var request = request
@@ -60,7 +59,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue reports an invalid request even if the session would be a duplicate.
     @Test func invalidRequestIsRejectedDespiteItsKey() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

@@ -13,7 +13,6 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// A draft survives a restart, never runs, and is only in the list of drafts.
     @Test func survivesRestartAndNeverRuns() async throws {
         var queue = try await fixture.openWithAccounts()
         let events = queue.events
@@ -43,7 +42,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A draft can be changed like any session that has not begun. When it is enqueued, it runs with all changes.
     @Test func runsAfterChangesAndEnqueueing() async throws {
         var queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("1")
@@ -101,7 +99,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Removing a draft deletes its data, and ends the events of its handle.
     @Test func removesDraft() async throws {
         let queue = try await fixture.openWithAccounts()
         let request = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a")
@@ -127,7 +124,6 @@ import TransportTesting
         return request
     }
 
-    /// The deduplication key of a draft applies only once the draft is enqueued.
     @Test func checksDuplicatesWhenEnqueued() async throws {
         let queue = try await fixture.openWithAccounts()
         var requests = [try fixture.upload("1"), try fixture.upload("2"), try fixture.upload("3")]
@@ -146,7 +142,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session that depends on a draft runs once the draft has been enqueued and has completed.
     @Test func canBeDependency() async throws {
         let queue = try await fixture.openWithAccounts()
         let draft = try await queue.save(draft: fixture.upload("1"))

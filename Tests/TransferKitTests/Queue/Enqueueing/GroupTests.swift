@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Operations on groups of sessions. Most of these groups are too large for one transaction.
+/// Most of the groups are too large for one transaction.
 @Suite struct GroupTests {
     private let count = 10_003
 
@@ -55,12 +55,11 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A way to remove a session on which very many other sessions depend.
     enum Removal: CaseIterable {
         case one, atIndex, group, withdrawal
     }
 
-    /// After the removal, the queue releases very many dependents, in transactions that each change at most 10,000 sessions.
+    /// A transaction changes at most 10,000 sessions. The 10 extra rows allow for settings.
     @Test(arguments: Removal.allCases) func releasesManyDependentsAfterRemoval(_ removal: Removal) async throws {
         let fixture = try QueueFixture()
         let (first, dependents) = try await fixture.storeSessions(dependents: 25_000)
@@ -91,14 +90,13 @@ import TransportTesting
         #expect(try await queue.apply(.remove(isForced: true), to: .sessions(firsts)).count == 6_000)
         while case .after? = try await queue.status(of: dependents[5_999]).why { await Task.yield() }
         #expect(await queue.sessionIDs() == dependents)
-        // A transaction that stores the settings also stores the settings that have not changed.
+        // The limit is 10,000 sessions. The 10 extra rows allow for settings.
         let largest = rows.withLock { $0.largest }
         #expect(largest <= 10_010, "\(largest) rows in one transaction")
         await queue.shutdown()
     }
 
-    /// A process was killed after the quarantine of a session, before all dependents were held. The next opening holds the remaining
-    /// dependents.
+    /// A process was killed after the quarantine of a session, before all dependents were held.
     @Test func holdsManyDependentsOfMissingSessionInBatches() async throws {
         let fixture = try QueueFixture()
         let (_, dependents) = try await fixture.storeSessions(dependents: 25_000, isMissing: true)

@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Operations on very many sessions. The work grows only in proportion to the number of sessions.
+/// The work must grow only in proportion to the number of sessions.
 @Suite struct LargeGroupTests {
     private static let count = 20_000
 
@@ -54,7 +54,6 @@ import TransportTesting
         await store.close()
     }
 
-    /// An operation on all sessions writes each session once, and at most 10,000 sessions in each transaction.
     @Test(arguments: [SessionOperation.runNext, .hold, .cancel()])
     func operationWritesEachSessionOnce(_ operation: SessionOperation) async throws {
         try await storeSessions(Self.count)
@@ -67,8 +66,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A queue opens with very many sessions for which the app called `runNext` in an earlier process. Opening executes at most 20
-    /// statements more than with ten sessions.
     @Test func openingWithPrioritizedSessionsExecutesFewStatements() async throws {
         var statements: [Int] = []
         for count in [10, Self.count] {
@@ -86,8 +83,6 @@ import TransportTesting
         #expect(statements[1] <= statements[0] + 20, "\(statements)")
     }
 
-    /// Every eighth session gets a start priority and loses it again, one session after another; then all sessions do so together. Each
-    /// change moves few keys of the scheduler's indexes.
     @Test(arguments: [QueueOrdering.inOrder, .strict]) func changesMoveFewKeys(_ ordering: QueueOrdering) throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: ordering))
         _ = try scheduler.perform(.saveAccount(.memory("a")))
@@ -111,7 +106,7 @@ import TransportTesting
     }
 }
 
-/// Operations on sessions with many files. The sessions of a transaction share the limit for changed rows.
+/// The sessions of a transaction share the limit for changed rows.
 extension LargeGroupTests {
     private static let limit = 1_000
     private static let sessionCount = 5
@@ -175,7 +170,6 @@ extension LargeGroupTests {
         try await expectTransfer(queue)
     }
 
-    /// An earlier process was killed after it reset the first files of a group.
     @Test(arguments: [ItemState.failed, .completed]) func transfersFilesThatEarlierProcessDidNotReset(_ state: ItemState) async throws {
         try await prepareSessions(.waiting, filesAre: state)
         let store = try await QueueStore.open(.folder(path), clock: .system, rowsPerSweep: Self.limit)
@@ -186,7 +180,6 @@ extension LargeGroupTests {
         try await expectTransfer(try await fixture.open(rowsPerSweep: Self.limit))
     }
 
-    /// The queue moves the checkpoints of a cancelled group to the stored list of pending removals, in batches.
     @Test func cancellationOfGroupMovesCheckpointsInBatches() async throws {
         try await prepareSessions(.waiting, filesAre: .failed)
         let store = try await QueueStore.open(.folder(path), clock: .system)
@@ -219,10 +212,8 @@ extension LargeGroupTests {
 final class RowChangeCounter: TransactionObserver, Sendable {
     private let state = Locked((before: 0, maximum: 0))
 
-    /// The largest number of changed rows in one transaction.
     var maximum: Int { state.withLock { $0.maximum } }
 
-    /// Begins to observe the database of a ``QueueStore``.
     func observe(_ store: QueueStore) async throws {
         let before = try await store.pool.write { $0.totalChangesCount }
         state.withLock { $0.before = before }

@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Accounts with a transport that the process has not registered.
 @Suite struct MissingTransportTests {
     @Test func queueWarnsAndBecomesIdle() async throws {
         let fixture = try QueueFixture()

@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Invalid options, which the queue rejects before it stores anything.
 @Suite struct OptionRangeTests {
     @Test(arguments: [
         SessionOptions(rateLimit: 0), SessionOptions(rateLimit: -1), SessionOptions(filesInFlight: 0), SessionOptions(filesInFlight: 65),

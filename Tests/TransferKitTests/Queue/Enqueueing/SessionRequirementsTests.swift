@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions that an account's endpoints can't perform. The queue rejects these sessions when they are enqueued, not when they run.
+/// The queue rejects impossible sessions when they are enqueued, not when they run.
 @Suite struct SessionRequirementsTests {
     private let fixture: QueueFixture
     private let transport: PickyTransport
@@ -49,7 +49,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// If one request of a call is rejected, the queue stores neither the other sessions nor their data items.
     @Test func storesNothingIfOneSessionIsRejected() async throws {
         let queue = try await open("wrong")
         var blob = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a")
@@ -63,8 +62,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A request for an existing session is accepted, even if no endpoint of the account can perform the session any more. New sessions in the
-    /// same call are still rejected.
+    /// A request for an existing session is accepted, even if no endpoint of the account can perform the session any more.
     @Test func acceptsExistingSession() async throws {
         let queue = try await open("able")
         func request(_ key: String) throws -> SessionRequest {
@@ -90,7 +88,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue validates the upload URL of every item, whether the item belongs to a new session or is added to an existing one.
     @Test func rejectsUnsupportedUploadURL() async throws {
         let queue = try await open("able")
         var item = TransferItem(try fixture.folder.file("1", size: 10))
@@ -124,7 +121,6 @@ import TransportTesting
     }
 }
 
-/// A transport that rejects certain options, some of them depending on the endpoint's host.
 private struct PickyTransport: SessionValidating {
     let memory: MemoryTransport
 

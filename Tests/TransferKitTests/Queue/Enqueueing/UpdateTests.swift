@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Updates of a session's account, name, start time, dependency, options and items.
 @Suite struct UpdateTests {
     private let fixture: QueueFixture
 
@@ -14,7 +13,6 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// The changes survive a restart, and the session runs on the new account.
     @Test func changesAccountAndNameBeforeFirstByte() async throws {
         var queue = try await fixture.openWithAccounts()
         let events = queue.events
@@ -36,7 +34,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session whose account was blocked before the first byte runs on another account.
     @Test func changesAccountOfBlockedSession() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.credentials, .credentialsRejected, "No."))
@@ -54,7 +51,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The old account's retry delay does not apply to the new account.
     @Test func oldRetryDelayDoesNotApplyToNewAccount() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.refuse(host: "a")
@@ -67,8 +63,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session that has transferred content keeps its account, and the options that determine how files arrive, even after the queue is
-    /// opened again. Other properties can change.
+    /// Once content was transferred, the account and the options that determine how files arrive are fixed.
     @Test func keepsAccountAfterFirstByte() async throws {
         var queue = try await fixture.openWithAccounts()
         let id = try await queue.enqueue(fixture.upload("1")).id
@@ -169,8 +164,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A changed dependency is stored. A dependency that closes a cycle is rejected.
-    @Test func changesDependency() async throws {
+    @Test func changesDependencyAndRejectsCycle() async throws {
         var queue = try await fixture.openWithAccounts()
         let ids = try await queue.enqueue([fixture.upload("1"), fixture.upload("2"), fixture.upload("3")]).map(\.id)
         try await queue.update(ids[0], SessionUpdate(dependency: .set(.after(ids[1]))))
@@ -194,7 +188,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A group update that changes the account skips only sessions that have begun.
+    /// The update skips only sessions that have begun.
     @Test func changesAccountOfGroup() async throws {
         let queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(fixture.upload("1"))
@@ -210,7 +204,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A group update skips a failed session that could not be performed after the update, and updates the other sessions.
+    /// The failed session could not be performed after the update.
     @Test func groupUpdateSkipsFailedSessions() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."))
@@ -226,8 +220,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Items that have not begun can be replaced, even items after a folder that has not been read. The queue deletes the data of
-    /// replaced items.
     @Test func replacesItemsThatHaveNotBegun() async throws {
         var queue = try await fixture.openWithAccounts()
         let inner = fixture.folder.path.appending("folder").string
@@ -264,7 +256,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// After a session has begun, items that have not begun can still be removed, but only while the session is not running.
+    /// Items that have not begun can be removed, but only while the session is not running.
     @Test func keepsItemsThatHaveBegun() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(fixture.upload("1", "2", "3", options: SessionOptions(filesInFlight: 1)))
@@ -290,7 +282,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The app changes the options of a failed session, for example to correct a header.
     @Test func changedOptionsApplyToRetry() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A user's retry of a file that failed because its content changed during the upload.
 @Suite struct ChangedSourceTests {
     @Test(arguments: [false, true]) func retryUploadsCurrentContent(_ usesRun: Bool) async throws {
         let fixture = try QueueFixture()

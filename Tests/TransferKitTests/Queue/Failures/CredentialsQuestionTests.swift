@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// When the queue requests credentials from the delegate, and when it retries the account's sessions afterwards.
 @Suite struct CredentialsQuestionTests {
     private let fixture: QueueFixture
 
@@ -13,7 +12,6 @@ import TransportTesting
         fixture = try QueueFixture(memory: MemoryTransport(acceptedSecret: "good"))
     }
 
-    /// A delegate that counts the requests for credentials, and always returns the same decision.
     private actor FixedDelegate: TransferQueueDelegate {
         private(set) var count = 0
         private let decision: CredentialsDecision
@@ -30,7 +28,6 @@ import TransportTesting
         }
     }
 
-    /// If the server keeps rejecting the delegate's credentials, the delay before the next attempt doubles each time.
     @Test func delaysAttemptsWithRejectedCredentials() async throws {
         let delegate = FixedDelegate(.retry)
         let queue = try await fixture.open(delegate: delegate)
@@ -47,7 +44,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A new process finds the account blocked, and calls its own delegate once.
     @Test func nextProcessRequestsCredentialsOnce() async throws {
         var delegate = FixedDelegate(.later)
         var queue = try await fixture.open(delegate: delegate)
@@ -70,7 +66,7 @@ import TransportTesting
         #expect(fixture.memory.attempts.count == 1)
     }
 
-    /// A `TransferError` from the app's closure keeps its failure class. So a token server that is down does not block the account.
+    /// A token server that is down must not block the account.
     @Test func errorOfAppKeepsFailureClass() async throws {
         let unavailable = TransferError(.transient, .serverUnavailable, "The token server is down.")
         let provider = ReferencedCredentials { _ in throw unavailable }
@@ -91,8 +87,6 @@ import TransportTesting
         #expect(try JSONDecoder().decode(CredentialReference.self, from: stored) == .password(.app("studio")))
     }
 
-    /// The queue uses a secret in memory, but does not store the secret. The next process finds the account without the secret, and reports
-    /// that the app must save the account again.
     @Test func secretInMemoryIsNeverStored() async throws {
         var endpoint = fixture.memory.endpoint(host: "a")
         endpoint.credentials = [.password(.value(Secret("good")))]
@@ -129,8 +123,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// When no account needs a secret any more, the process releases the secret.
-    @Test func forgetsSecretsInMemory() throws {
+    @Test func releasesUnusedSecretsInMemory() throws {
         func encoded() throws -> Data { try JSONEncoder().encode([CredentialReference.Source.value(Secret("good"))]) }
         let decoded = try JSONDecoder().decode([CredentialReference.Source].self, from: encoded())
         #expect(try #require(decoded[0].memory).secret == nil)

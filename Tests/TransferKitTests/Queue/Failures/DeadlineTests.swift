@@ -48,7 +48,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func completesBeforeDeadline() async throws {
+    @Test func deadlineCountsFromFirstStart() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try request("1"))
         fixture.clock.advance(by: deadline * 2)
@@ -57,11 +57,10 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A reason why a session waits.
     enum Wait: CaseIterable {
         case retry, blockedAccount, unreachableEndpoint, network, displacement, dependency
 
-        /// Makes a session wait. Does nothing for a reason with a ``failure``, because the failed attempt already makes the session wait.
+        /// Does nothing for a reason with a ``failure``, because the failed attempt already makes the session wait.
         func begin(_ session: TransferSession, _ queue: TransferQueue, _ memory: MemoryTransport) async throws {
             switch self {
             case .retry, .blockedAccount, .unreachableEndpoint: break
@@ -122,7 +121,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A held session does not fail at its deadline, but when the app releases the session.
     @Test func heldSessionFailsWhenReleased() async throws {
         let (queue, session, gate) = try await beginFile()
         try await session.hold()
@@ -138,7 +136,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session that fails before its start time keeps the start time when it is retried.
     @Test func retryKeepsStartTime() async throws {
         let (queue, session, gate) = try await beginFile()
         try await session.hold()
@@ -158,7 +155,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// If the app sets a later deadline while the session is paused, the later deadline applies.
     @Test func pausedSessionWithLaterDeadlineContinues() async throws {
         let (queue, session, gate) = try await beginFile()
         try await session.pause()
@@ -173,7 +169,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The time until the deadline also passes while the session is paused, and while no process runs the queue.
     @Test(arguments: [false, true]) func timeIncludesPausesAndRestarts(isRestarted: Bool) async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)
@@ -199,7 +194,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue measures the time by the machine's uptime, so setting the clock forward does not shorten the time until the deadline.
+    /// The queue measures the time by the machine's uptime.
     @Test func clockSetForwardDoesNotShortenTime() async throws {
         let (queue, session, gate) = try await beginFile()
         fixture.clock.advance(by: deadline / 4)
@@ -234,7 +229,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Setting the clock back does not extend the time until the deadline.
     @Test func clockSetBackDoesNotExtendTime() async throws {
         let (queue, session, gate) = try await beginFile()
         try await queue.pause(session.id)

@@ -59,7 +59,6 @@ import TransportTesting
         return queue
     }
 
-    /// A stored floor takes precedence over the configuration's floor. The override of one process takes precedence over both.
     @Test func storesFloor() async throws {
         let fixture = try QueueFixture()
         var queue = try await open(fixture) { 500 }

@@ -145,7 +145,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A delay that the server requests applies to automatic retries, but not to retries by a user.
     @Test(arguments: [false, true]) func retryByUserIgnoresDelayOfBusyServer(_ unblocks: Bool) async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)), for: "1")
@@ -162,7 +161,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// While the machine was suspended for an hour, no bytes could move. This does not count as a stall.
+    /// While the machine is suspended for an hour, no bytes can move.
     @Test func suspensionDoesNotCountAsStall() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)

@@ -4,10 +4,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Server outages that outlast the permitted number of attempts.
 @Suite struct LongOutageTests {
     private let fixture: QueueFixture
-    /// The first delay is too long for a session to keep its slot, so no run is active between two attempts.
+    /// The first delay is longer than a session keeps its slot, so no run is active between two attempts.
     private let options = SessionOptions(retry: RetryPolicy(base: .seconds(2)))
 
     init() throws {
@@ -67,8 +66,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The account has the address of a server that is down. After the address is corrected, the account's only session starts without a
-    /// delay.
     @Test func sessionOfCorrectedAccountStartsWithoutDelay() async throws {
         let queue = try await open(sessions: 1)
         await advance(until: .seconds(600), queue)
@@ -82,7 +79,6 @@ import TransportTesting
 
     private let unavailable = TransferError(.transient, .serverUnavailable, "503")
 
-    /// The server refuses one file, but accepts all others. A new file is enqueued every 400 seconds.
     @Test func failsOnlyRefusedFile() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")
@@ -99,8 +95,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Only the refused file remains. It may fail only while the server serves other files. Earlier responses to other files are no
-    /// evidence that the server still works, so the refused file waits.
+    /// A refused file may fail only while the server serves other files. Earlier responses to other files are no evidence that the server still
+    /// works.
     @Test func singleFileWaitsForServer() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")

@@ -3,7 +3,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions that wait for a permitted network.
 @Suite struct NetworkTests {
     private func fixture(limit: Int = 1) throws -> SchedulerFixture {
         var queue = try SchedulerFixture(limit: limit)

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions whose changes the database always rejects. The queue quarantines such a session, and the other sessions continue.
 @Suite struct RefusedChangeTests {
     private let fixture: QueueFixture
     private let names = ["1", "2", "3", "4"]
@@ -57,7 +56,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// After it has quarantined 64 sessions, the queue reports a storage failure, even if other changes have succeeded in between.
+    /// After it has quarantined 64 sessions, the queue reports a storage failure.
     @Test func reportsStorageFailureIfAllSessionsAreRejected() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try (1...70).map { try fixture.upload("\($0)") })

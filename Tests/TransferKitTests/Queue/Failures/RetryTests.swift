@@ -3,7 +3,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A user's retry of failed sessions.
 @Suite struct RetryTests {
     @Test func retriesOnlyFailedSessions() async throws {
         let fixture = try QueueFixture()

@@ -6,7 +6,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A database that temporarily rejects all changes, as on a full disk.
 @Suite struct StoreFailureTests {
     private let fixture: QueueFixture
     private let request: SessionRequest
@@ -47,7 +46,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// If only the change log can't be written, the queue still stores the changes.
     @Test func storesChangesDespiteFailingChangeLog() async throws {
         let path = fixture.folder.path.appending("store").appending("queue.sqlite").string
         try await fixture.openWithAccounts().shutdown()
@@ -144,7 +142,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A transport that saves no checkpoints.
     private final class CheckpointlessTransport: Transport {
         let id: TransportID = "memory"
         let begun = Latch()
@@ -161,8 +158,7 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// A run reports each completed file to the queue. If the process were killed, all reports that wait for the database would be lost, and
-    /// the next process would send these files again. So the queue limits the number of such reports.
+    /// If the process were killed, all reports that wait for the database would be lost, and the next process would send these files again.
     @Test func limitsReportsThatWaitForDatabase() async throws {
         let transport = CheckpointlessTransport()
         let changes = Locked((current: 0, largest: 0))

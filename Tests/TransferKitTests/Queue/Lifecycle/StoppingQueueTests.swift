@@ -3,7 +3,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The return values of calls that stop a queue.
 @Suite struct StoppingQueueTests {
     private let fixture: QueueFixture
     private let queue: TransferQueue

@@ -11,8 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// The checks of a storage folder. A queue opens a folder only if no other user can change the folder. The queue never follows links in the
-/// folder.
+/// A queue opens a folder only if no other user can change the folder, and never follows links in the folder.
 @Suite struct StorageFolderTests {
     private let fixture: QueueFixture
     private let storageFolder: FilePath
@@ -80,7 +79,6 @@ import TransferKit
         #expect(message.contains("spool"), "\(message)")
     }
 
-    /// The queue does not delete files outside the spool, even if the database contains malicious names.
     @Test(arguments: ["../../victim", "/etc/passwd", "..", ".", "", "a/b"]) func keepsFilesOutsideSpool(name: String) async throws {
         let victim = try fixture.folder.file("victim", size: 10)
         let queue = try await fixture.open()

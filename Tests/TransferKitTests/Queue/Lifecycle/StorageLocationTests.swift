@@ -49,7 +49,7 @@ import TransportTesting
         while exists(folder) { await Task.yield() }
     }
 
-    /// When a queue opens, it removes abandoned folders. It must not remove a folder that another queue is creating at the same time.
+    /// An opening queue removes abandoned folders, but must not remove a folder that another queue is creating.
     @Test func eachQueueHasItsOwnStorageInMemory() async throws {
         let folders = try await withThrowingTaskGroup(of: FilePath.self) { group in
             for _ in 0..<20 {

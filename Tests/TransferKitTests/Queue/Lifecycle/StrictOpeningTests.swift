@@ -3,7 +3,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Queues with the default ordering that are reopened with strict ordering.
 @Suite struct StrictOpeningTests {
     /// After an orderly shutdown, only a checkpoint shows that a session had started.
     @Test func continuesSessionWithCheckpointWhileFirstWaitsForSpace() async throws {

@@ -4,7 +4,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct AccountDeletionTests {
-    /// An account can't be deleted while sessions of other accounts depend on its sessions. Otherwise, the dependents would wait forever.
+    /// Without their predecessors, the dependents would wait forever.
     @Test func keepsSessionsWithDependents() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

@@ -6,8 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The task that processes the outbox, the stored list of unfinished uploads that the queue must remove from servers. The tests cover a
-/// failing database, wrong dates, and callers that wait for the task.
+/// The outbox is the stored list of unfinished uploads that the queue must remove from servers.
 @Suite(.timeLimit(.minutes(5))) struct DiscardOutboxTests {
     private let fixture: QueueFixture
     private let transport: StubbornTransport
@@ -29,7 +28,7 @@ import TransportTesting
         try await queue.apply(.cancel(discarding: true), to: .sessions(sessions))
     }
 
-    /// Changes the database while the queue has it open.
+    /// Changes the database while the queue has the database open.
     private func changeDatabase<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         var configuration = Configuration()
         configuration.busyMode = .timeout(60)
@@ -58,8 +57,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The test drops the index of the outbox. The queue's statements name this index, so SQLite rejects them until the test restores the
-    /// index.
+    /// The queue's statements name the dropped index, so SQLite rejects the statements until the test restores the index.
     @Test func retriesAfterOutboxCouldNotBeRead() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: false)
         let queue = try await fixture.open(transports: [transport])
@@ -96,8 +94,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An earlier process postponed a removal at a host that hangs now. The retry of this removal does not delay a new removal at another
-    /// host.
     @Test func retryAtHangingHostDoesNotDelayNewRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await fixture.open(transports: [transport])
@@ -120,8 +116,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The test drops an index that the queue needs to read the back-off times that earlier processes stored. The queue must still back off
-    /// when a host requests a delay.
+    /// The queue needs the dropped index to read the back-off times that earlier processes stored.
     @Test func backsOffAlthoughStoredBackOffsCannotBeRead() async throws {
         var queue = try await fixture.open(transports: [transport])
         await queue.shutdown()
@@ -145,8 +140,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A host with thousands of due removals asks the queue to back off. One statement then drops all expired removals, and a second
-    /// statement postpones the rest.
+    /// One statement drops all expired removals, and a second statement postpones the rest.
     @Test func postponesRemovalsAtBackedOffHostTogether() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await fixture.open(transports: [transport])
@@ -182,13 +176,11 @@ import TransportTesting
     }
 }
 
-/// Removals whose stored times are wrong, because the machine's clock was wrong.
 extension DiscardOutboxTests {
     private static let year = 365.0 * 24 * 3_600
     private static let week = Duration.seconds(7 * 24 * 3_600)
 
-    /// A machine whose clock has no battery boots in 1970, and gets the correct date after a restart of the queue. The removals expire only
-    /// after another week, whether or not the host requested a delay.
+    /// A machine whose clock has no battery boots in 1970, and gets the correct date after a restart of the queue.
     @Test(arguments: [nil, Duration.seconds(3_000)])
     func wrongDateOfEarlierProcessKeepsRemovals(retryAfter: Duration?) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: retryAfter))
@@ -211,7 +203,6 @@ extension DiscardOutboxTests {
         await queue.shutdown()
     }
 
-    /// The machine gets the correct date while the queue is open.
     @Test func removalsExpireWeekAfterCorrectionOfDate() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         let queue = try await fixture.open(transports: [transport])
@@ -246,7 +237,6 @@ extension DiscardOutboxTests {
         await queue.shutdown()
     }
 
-    /// The clock is set back by many years after the queue has postponed a removal.
     @Test func retriesPostponedRemovalAfterClockIsSetBack() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         let queue = try await fixture.open(transports: [transport])
@@ -262,7 +252,6 @@ extension DiscardOutboxTests {
         await queue.shutdown()
     }
 
-    /// The clock is set back by many years after the queue has looked for due removals, while a removal at another host is in progress.
     @Test func sleepsNoLongerThanLongestDelayAfterClockIsSetBack() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         let queue = try await fixture.open(transports: [transport])

@@ -7,7 +7,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Failed, hanging and postponed removals of unfinished uploads.
 @Suite struct DiscardTests {
     private let fixture: QueueFixture
     private let transport: StubbornTransport
@@ -40,8 +39,7 @@ import TransportTesting
             try await queue.start()
             try await gate.reached()
         }
-        // Cancels the first session alone, so that this session's removal begins first. If all sessions were cancelled together,
-        // their runs would end in an unpredictable order.
+        // Cancels the first session alone, so that this session's removal begins first.
         try await sessions.removeFirst().cancel(discarding: true)
         try await wait(queue)
         try await queue.apply(.cancel(discarding: true), to: .sessions(sessions.map(\.id)))
@@ -108,7 +106,6 @@ import TransportTesting
     }
 }
 
-/// Delays that hosts request, and the queue's own delays.
 extension DiscardTests {
     /// Opens a queue with `count` cancelled sessions at a host. Each session has a partial upload.
     private func openWithCancelledSessions(at host: String, count: Int, logger: Logger? = nil) async throws -> TransferQueue {
@@ -151,7 +148,6 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// The first host requests a delay before the removals at the other hosts are due.
     @Test func delayOfHostDoesNotApplyToOtherHosts() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await openWithCancelledSessions(["a", "b", "c"]) { queue in
@@ -171,8 +167,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// A host that always requests a delay can't postpone removals forever. After a week, its next response makes the queue give up all
-    /// removals at this host.
+    /// After a week, the host's next response makes the queue give up all removals at this host.
     @Test func givesUpIfHostPostponesForWeek() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await openWithCancelledSessions(at: "a", count: 40)
@@ -194,8 +189,8 @@ extension DiscardTests {
         #expect(try await pendingRemovals(queue) == 2)
         await queue.shutdown()
 
-        // The first process postponed the removals while the date was 50 years later. With the earlier date, the next process must still
-        // try them.
+        // The first process postponed the removals while the date was 50 years later. With the earlier date, the next process must still try the
+        // removals.
         fixture.clock.setDate(by: -50.0 * 365 * 24 * 3_600)
         transport.acceptRequests()
         queue = try await fixture.open(transports: [transport])
@@ -220,7 +215,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// Before it becomes idle, a queue tries the postponed removals of an earlier process once, even if they are not due yet.
+    /// Before a queue becomes idle, it tries the postponed removals of an earlier process once.
     @Test func nextProcessTriesPostponedRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await openWithCancelledSessions(at: "a", count: 70)
@@ -243,8 +238,6 @@ extension DiscardTests {
         #expect(fixture.memory.partialCount == 0)
     }
 
-    /// A delay that a server requests applies to all removals at this server, even after a restart. The queue waits no longer than this
-    /// delay.
     @Test func nextProcessRespectsDelayOfServer() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await openWithCancelledSessions(at: "a", count: 3)
@@ -265,7 +258,6 @@ extension DiscardTests {
         #expect(fixture.memory.partialCount == 0)
     }
 
-    /// A delay that a host requests for one removal also applies to later removals at this host.
     @Test(arguments: [true, false]) func laterRemovalsRespectDelay(restarts: Bool) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await openWithCancelledSessions(at: "a", count: 1)
@@ -290,7 +282,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// After a restart, the queue still uses a server's short delay, not the queue's own, longer delay.
+    /// After a restart, the queue must not use its own, longer delay.
     @Test func shortDelayOfServerStaysShort() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
         var queue = try await openWithCancelledSessions(at: "a", count: 1)

@@ -6,9 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Runs that continue after their session has been removed.
 @Suite struct LeftoverRunTests {
-    /// The run of a removed session frees its slot, even if the database rejects changes to the session's pending removals.
     @Test func freesSlotEvenIfDatabaseRejectsEndOfRun() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

@@ -4,7 +4,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Automatic removal of completed sessions.
 @Suite struct RetentionTests {
     private let fixture: QueueFixture
 
@@ -103,7 +102,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A completed session may be removed before a session that depends on it can start. The dependent session must start nevertheless.
+    /// A completed session may be removed before a session that depends on it can start.
     @Test func startsDependentsOfRemovedSessions() async throws {
         let queue = try await open(.count(0))
         let first = try await queue.enqueue(try fixture.upload("1"))
@@ -145,7 +144,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A stored retention takes precedence over the configuration's retention, and also applies to sessions that are already complete.
     @Test func storesRetention() async throws {
         var queue = try await open(.keepAll)
         for name in ["1", "2", "3"] { try await queue.enqueue(try fixture.upload(name)) }
@@ -183,7 +181,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// If a machine is switched off for a day, its sessions age by a day.
     @Test func countsTimeBetweenProcesses() async throws {
         var queue = try await openAndUpload("1")
         await queue.shutdown()

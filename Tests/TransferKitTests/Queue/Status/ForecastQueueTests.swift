@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The forecast of a running queue.
 @Suite struct ForecastQueueTests {
     private let fixture: QueueFixture
 

@@ -7,7 +7,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The stored times of a session when the machine's clock jumps.
 @Suite struct SessionTimeTests {
     @Test(arguments: [[2_000, 1_000, 500], [1_000, 2_000, 500], [2_000, 500, 1_000], [1_000, 2_000, 3_000]] as [[Double]])
     func storedTimesNeverDecrease(_ dates: [Double]) async throws {

@@ -3,7 +3,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Calls with an index that refers to an outdated order.
 @Suite struct StaleOrderTests {
     @Test func enqueuesAtIndexOnlyIfOrderIsCurrent() async throws {
         let fixture = try QueueFixture()

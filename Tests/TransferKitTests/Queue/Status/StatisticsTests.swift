@@ -5,7 +5,6 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Statistics of sessions and of the whole queue, across restarts.
 @Suite struct StatisticsTests {
     private let fixture: QueueFixture
 
@@ -54,7 +53,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue stores the durations of the phases, so a session's durations include earlier runs.
     @Test func measuresPhasesOfTransfer() async throws {
         let transport = TimedTransport(clock: fixture.clock)
         var queue = try await fixture.open(transports: [transport])
@@ -106,8 +104,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Some servers confirm bytes only at the end of a request. The statistics of the session and of the queue still include the
-    /// unconfirmed bytes.
+    /// Some servers confirm bytes only at the end of a request.
     @Test(arguments: [false, true]) func keepsSentBytesWhilePausedOrHeld(_ isHeld: Bool) async throws {
         let fixture = try QueueFixture(memory: MemoryTransport(chunkSize: 1_000, chunksPerCheckpoint: 4))
         let queue = try await fixture.openWithAccounts()

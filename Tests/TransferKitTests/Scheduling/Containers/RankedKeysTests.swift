@@ -71,8 +71,6 @@ import TransferKit
         }
     }
 
-    /// Inserts 300,000 keys at the front, and removes these keys from the front. Each change must look up few ranks, and move the keys of at
-    /// most one block.
     @Test func changesAtFrontNeedLittleWork() {
         let count = 300_000
         var lookUps = 0
@@ -137,8 +135,7 @@ import TransferKit
         #expect(reads <= 3 * 20, "Each operation reads about log2(100,000) ranks.")
     }
 
-    /// A group call such as `runNext` for all sessions inserts each session before or after all earlier ones. The same happens when a process
-    /// opens a queue with such sessions, or when these sessions stop.
+    /// A group call such as `runNext` for all sessions inserts each session before or after all earlier ones.
     @Test(arguments: [true, false]) func insertionsAtOneEndReadFewRanks(isFront: Bool) {
         var keys = RankedKeys()
         var reads = 0

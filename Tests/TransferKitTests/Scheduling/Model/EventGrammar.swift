@@ -25,7 +25,7 @@ struct EventGrammar {
         for session in observation.sessions { lifecycles[session.id] = Lifecycle(isActive: session.holdsSlot) }
     }
 
-    /// Returns the first error in these events or in the state after them; nil if both are correct.
+    /// Returns the first error in these events, or in the state after the events; nil without an error.
     mutating func check(_ events: [QueueEvent.Kind], _ observation: Observation) -> String? {
         for event in events {
             if let problem = checkOrder(event) ?? checkLifecycle(event) { return "\(problem) (\(event))" }

@@ -48,7 +48,7 @@ struct ModelRun {
         }
     }
 
-    /// Passes an event to the scheduler and to the reference queue. Compares both, and checks the scheduler's state and events.
+    /// Passes an event to the scheduler and to the reference queue, and compares the two. Also checks the scheduler's state and events.
     @discardableResult
     mutating func handle(_ event: ModelEvent) throws(Disagreement) -> Outcome {
         let outcome = scheduler.step(event, at: now)

@@ -74,7 +74,7 @@ struct ModelledScheduler {
         }
     }
 
-    /// Handles events, undoes them, and repeats both. Each undo must revert all changes, and both passes must have the same result.
+    /// Handles events and undoes the changes, twice. Each undo must revert all changes, and both passes must have the same result.
     ///
     /// - Returns: The first error; nil if everything is correct.
     mutating func tryAndUndo(_ events: [ModelEvent], at now: DualInstant) -> String? {

@@ -101,7 +101,6 @@ struct Outcome: Equatable {
 }
 
 extension WaitReason {
-    /// The name of the case.
     var kind: String {
         switch self {
         case .queueNotRunning: "queueNotRunning"

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// The partial uploads on servers, grouped by their use: the queue may resume them, must keep them for a run, or may remove them.
+/// The partial uploads on servers: those that the queue may resume, must keep for a run, or may remove.
 struct RemoteLedger {
     private struct PartialUpload: Hashable {
         var session: SessionKey

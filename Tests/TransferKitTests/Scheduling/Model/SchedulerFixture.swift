@@ -31,7 +31,7 @@ struct SchedulerFixture {
 
     func waitReason(of name: String) -> WaitReason? { session(name)?.why }
 
-    /// Performs a command. Returns the code of the error that the command throws; nil if it succeeds.
+    /// Performs a command. Returns the code of the error that the command throws, if any.
     @discardableResult
     mutating func perform(_ command: Command) throws -> QueueError.Code? {
         try run.handle(.command(command)).code
@@ -54,7 +54,6 @@ struct SchedulerFixture {
         try perform(.perform(operation, .one(.id(SessionID(named: name)))))
     }
 
-    /// Ends the run of a session.
     mutating func end(_ name: String, _ outcome: RunOutcome = .finished(failure: nil, ignoresNewFiles: false)) throws {
         try report(name, .ended(outcome))
     }
@@ -68,7 +67,6 @@ struct SchedulerFixture {
         try run.handle(.report(SessionID(named: name), runsAgo: 0, content))
     }
 
-    /// Reports the number of bytes that are available on the disk.
     mutating func disk(free: Int64) throws {
         try run.handle(.disk(free: free))
     }

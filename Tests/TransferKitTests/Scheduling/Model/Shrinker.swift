@@ -1,7 +1,6 @@
 import Foundation
 import TransferKit
 
-/// Shortens a failing sequence.
 enum Shrinker {
     /// Removes steps, many at a time at first, as long as the sequence still fails.
     static func shortest(_ sequence: ModelSequence, fails: (ModelSequence) -> Bool) -> ModelSequence {

@@ -234,8 +234,8 @@ struct StepGenerator {
         }
     }
 
-    /// Returns a command that replaces an account. The command expects the current definition of the account or, usually wrongly, that no such
-    /// account exists.
+    /// Returns a command that replaces an account. The command expects the current definition of the account or, usually wrongly, no account with
+    /// this name.
     private mutating func replacement(_ name: String, _ queue: ReferenceQueue) -> Command {
         let current = queue.accounts.first { $0.account.name == name }?.account
         return .replaceAccount(oneIn(3) ? nil : current, with: account(name))

@@ -13,7 +13,7 @@ struct ReferenceHealth {
         var isOutage = false
         /// The duration of the unavailability, unless the last failure was an outage.
         var openFor = Duration.zero
-        /// The time until which the endpoint is unavailable; nil if it has not failed too often.
+        /// The time until which the endpoint is unavailable; nil if the endpoint has not failed too often.
         var openUntil: Duration?
         /// The run that probes the endpoint, if any.
         var probe: UInt64?

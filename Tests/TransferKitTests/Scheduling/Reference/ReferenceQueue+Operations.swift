@@ -33,7 +33,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// Quarantines a session. Its outcome is then unknown, so waiting sessions that depend on the session are held.
+    /// Quarantines a session. The session's outcome is then unknown, so waiting sessions that depend on the session are held.
     mutating func quarantine(_ id: SessionID) throws(QueueError) -> InputResult {
         let dependents = sessions.filter { $0.dependency?.session == id && $0.state == .waiting }.map(\.id)
         let result = try remove([id], isForced: true)

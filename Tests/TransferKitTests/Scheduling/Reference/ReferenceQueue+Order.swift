@@ -58,7 +58,7 @@ extension ReferenceQueue {
         return InputResult(sessions: ids)
     }
 
-    /// Removes sessions. A run that has not ended yet keeps its slot until it ends.
+    /// Removes sessions. A run that has not ended yet keeps its slot until the end of the run.
     mutating func removeNow(_ ids: [SessionID]) {
         guard !ids.isEmpty else { return }
         let countBefore = orderedCount

@@ -191,8 +191,8 @@ extension ReferenceQueue {
 
     private mutating func releaseSpace(isCertain: Bool) { releasedSpace = releasedSpace == true ? true : isCertain }
 
-    /// After a release of space, the sessions that wait for space check it again 1 s from now, or 5 s after their last check, whichever is later.
-    /// If the release is uncertain, they do so only once no session runs.
+    /// After a release of space, the sessions that wait for space check the space again 1 s from now, or 5 s after their last check, whichever is
+    /// later. If the release is uncertain, they check only once no session runs.
     private mutating func wakeSessionsThatLackSpace() {
         guard let isCertain = releasedSpace, isCertain || !sessions.contains(where: { $0.run != nil }) else { return }
         for index in sessions.indices where sessions[index].state == .waiting && !sessions[index].isSpaceReleased {
@@ -203,7 +203,7 @@ extension ReferenceQueue {
         releasedSpace = sessions.contains { $0.run != nil } ? false : nil
     }
 
-    /// Makes a session wait for one of the unavailable endpoints, if others are available but can't serve this session.
+    /// Makes a session wait for one of the unavailable endpoints, if other endpoints are available but can't serve this session.
     private mutating func waitForAnotherEndpoint(_ index: Int) {
         guard isAble(sessions[index]), let account = account(sessions[index].account) else { return }
         let unavailable = usableEndpoints(account).filter { !health.isAvailable($0, at: now) }

@@ -26,7 +26,7 @@ struct ReferenceQueue {
     var network: NetworkCondition
     /// The number of bytes available on the disk if it is below the floor; otherwise nil.
     var scarceSpace: Int64?
-    /// Whether space was certainly released since all sessions that wait for space had to check it; nil if none was released.
+    /// Whether a release of space that waiting sessions must still check is certain; nil without such a release.
     var releasedSpace: Bool?
     var limit: Int
     var accounts: [ReferenceAccount] = []

@@ -1,7 +1,6 @@
 import Foundation
 import TransferKit
 
-/// A session in a ``ReferenceQueue``.
 struct ReferenceSession {
     /// The order of waiting sessions: lower values start first.
     enum StartPriority: Int {
@@ -29,13 +28,13 @@ struct ReferenceSession {
     var hasNewItems = false
     /// Whether the session has run since the process began, or was running when the previous process ended.
     var hasBegun = false
-    /// Whether the session has transferred bytes. Its account is then fixed.
+    /// Whether the session has transferred bytes, so that its account is fixed.
     var hasTransferred = false
     /// The number of the operation that called `run` during the current run, if the run has made no progress since then; otherwise 0.
     var runAgainMark = 0
-    /// The session's state. While a run is stopping, the state after its end, unless the run still completes or fails the session.
+    /// The session's state. While a run is stopping, this is the state after the run's end, unless the run still completes or fails the session.
     var state: SessionState
-    /// The number of the run in progress; nil without one.
+    /// The number of the run in progress, if any.
     var run: UInt64?
     var isStopRequested = false
     var startPriority = StartPriority.none
@@ -47,7 +46,7 @@ struct ReferenceSession {
     /// The time at which the next attempt would be due if the session did not also wait for probes by other sessions.
     var ownRetryAt: DualInstant?
     var spaceAt: Duration?
-    /// Whether the session waits for space and checks it again soon.
+    /// Whether the session waits for space, and will check the space again soon.
     var isSpaceReleased = false
     var notBefore: Date?
     /// The unsatisfied dependency, if any.
@@ -83,14 +82,12 @@ struct ReferenceSession {
     /// Whether the end of the run frees the session's slot.
     var freesSlot: Bool { isEnding && state != .running && !(state == .paused && displacedBy == nil) }
 
-    /// Clears the priority and the mark that determine when the session starts.
     mutating func clearStartPriority() {
         startPriority = .none
         mark = 0
     }
 }
 
-/// An account in a ``ReferenceQueue``.
 struct ReferenceAccount {
     let number: Int
     var account: Account
