@@ -45,6 +45,7 @@ import TransferKit
         expected.insert(expected.remove(at: 1), at: 5)
         #expect(try await fleet.fleet.sessionIDs() == expected)
         #expect(try await fleet.fleet.sessions(3..<6).map(\.index) == [3, 4, 5])
+        #expect(try await fleet.fleet.sessions(-2..<1).map(\.index) == [0])
         await #expect(throws: QueueError.self) { try await fleet.fleet.move(expected[0], to: .index(expected.count)) }
         await #expect(throws: QueueError.self) { try await fleet.add([FleetFixture.draft("x")], at: expected.count + 1) }
     }

@@ -47,8 +47,7 @@ extension Fleet {
 
     /// Like `TransferQueue.sessions(_:)`.
     public func sessions(_ range: Range<Int>) async throws -> [SessionStatus] {
-        guard range.lowerBound >= 0 else { return [] }
-        let (state, rows) = try await store.sessions(range: range)
+        let (state, rows) = try await store.sessions(range: range.clamped(to: 0..<Int.max))
         return rows.map { SessionStatus($0.row, index: $0.index, in: state) }
     }
 
