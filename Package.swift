@@ -27,7 +27,7 @@ let system = Target.Dependency.product(name: "SystemPackage", package: "swift-sy
 let inMemoryTracing = Target.Dependency.product(name: "InMemoryTracing", package: "swift-distributed-tracing")
 let tracing = Target.Dependency.product(name: "Tracing", package: "swift-distributed-tracing")
 
-// Only `TUSLoopback`, `TransferWeb`, their programs and their tests need these dependencies. SwiftPM does not resolve packages that only a disabled
+// Only `TUSLoopback`, `TransferWeb`, their programs and some tests need these dependencies. SwiftPM does not resolve packages that only a disabled
 // trait needs.
 let ifLoopbackServer = TargetDependencyCondition.when(traits: ["LoopbackServer", "Web"])
 let ifWeb = TargetDependencyCondition.when(traits: ["Web"])
@@ -44,8 +44,8 @@ let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: 
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl", condition: ifWeb)
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: ifLoopbackServer)
 
-// Whether another package depends on this package. When SwiftPM resolves versions, this package's directory is "/". When it builds, the directory is
-// checkouts/<repository>.
+// Whether another package depends on this package. The directory of a dependency is "/" while SwiftPM resolves versions, and
+// checkouts/<repository> while SwiftPM builds.
 let isDependency = Context.packageDirectory == "/" || Context.packageDirectory.split(separator: "/").dropLast().last == "checkouts"
 
 let package = Package(
@@ -70,7 +70,7 @@ let package = Package(
         .executable(name: "transferq-web", targets: ["transferq-web"]),
     ],
     traits: [
-        // This package's own builds include the loopback server and the tests that need it.
+        // This package's own builds include the loopback server, the web server and the tests that need them.
         .default(enabledTraits: isDependency ? [] : ["LoopbackServer", "Web"]),
         .trait(name: "LoopbackServer", description: "TUSLoopback, a tus server for the tests of an app. It needs SwiftNIO."),
         .trait(name: "Web", description: "TransferWeb, a web page and an HTTP interface for a queue. It needs SwiftNIO."),

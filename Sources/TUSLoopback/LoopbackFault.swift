@@ -7,7 +7,7 @@ public enum LoopbackFault: Hashable, Sendable {
     /// bytes, unless the request has a checksum.
     ///
     /// Applies to the first POST, PATCH or (IETF) PUT whose body has at least the given number of bytes. If the body has exactly that
-    /// number of bytes, only the response is lost.
+    /// number of bytes, the whole body has arrived, but the server sends no response and (IETF) does not complete the upload.
     case cut(afterBodyBytes: Int64)
 
     /// Closes the connection without a response after a request has completed an upload. Applies to the first request that completes an

@@ -6,7 +6,7 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// The largest accepted upload in bytes, advertised as `Tus-Max-Size` or in `Upload-Limit`; nil for no limit.
     public var maximumSize: Int64?
 
-    /// Whether `Location` is a path (`/files/…`) instead of a URL. tus allows both.
+    /// Whether `Location` is a path, such as `/files/…`, instead of a URL. Both protocols allow paths and URLs.
     public var usesRelativeLocation: Bool
 
     /// The maximum number of body bytes per second on each connection, in each direction, at least 1; nil for no limit.
@@ -22,19 +22,21 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// Whether complete uploads can be downloaded with `GET`, which is not part of tus.
     public var servesDownloads: Bool
 
-    /// The smallest accepted upload in bytes (IETF); nil for no limit.
+    /// The smallest accepted upload in bytes (IETF); nil for no limit. The server checks only a length that is known before the content arrives.
     public var minimumSize: Int64?
 
-    /// The maximum number of content bytes in a request (IETF); nil for no limit.
+    /// The maximum number of content bytes in a request with `Content-Length` (IETF); nil for no limit.
     public var maximumAppendSize: Int64?
 
-    /// The minimum number of content bytes in a request that does not complete the upload (IETF); nil for no limit.
+    /// The minimum number of content bytes in a request with `Content-Length` and content that does not complete the upload (IETF); nil for no
+    /// limit.
     public var minimumAppendSize: Int64?
 
     /// Whether to send interim responses (104). If not, the server behaves as if a proxy dropped the interim responses (IETF).
     public var sendsInterimResponses: Bool
 
-    /// The number of received bytes after which an interim response reports the offset (IETF); nil for no such responses.
+    /// The number of received bytes after which an interim response reports the offset (IETF); nil for no such responses. Content with a checksum
+    /// causes no such responses.
     public var progressInterval: Int64?
 
     /// Whether to report the SHA-256 of complete uploads on request (`Want-Repr-Digest`, IETF).

@@ -39,7 +39,7 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
         /// The HTTP method, such as `PATCH`. With the IETF protocol, `POST` for every request that creates an upload.
         public var method: String
         /// The offset in bytes: the `Upload-Offset` of a PATCH, the upload's offset for a HEAD, the first sent byte of a GET, or 0 for a
-        /// POST. Nil for other methods, and for a request without the offset.
+        /// POST. Nil for other methods, for a PATCH without a valid offset, and for a GET whose range is beyond the upload.
         public var offset: Int64?
         /// The number of body bytes that were stored.
         public var received: Int64 = 0
@@ -50,7 +50,6 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
     }
 }
 
-/// Collects the statistics of the requests on all connections.
 final class StatisticsRecorder: Sendable {
     private let state = Locked(State())
 

@@ -22,8 +22,8 @@ import TransferCore
 /// A HEAD, PATCH or DELETE for an upload ends a request that is still writing to the upload. A client that lost its connection therefore
 /// need not wait until the server notices the loss.
 ///
-/// The server uses the HTTP implementation of Hummingbird. It accesses files on NIO's thread pool for blocking work, so the cooperative
-/// thread pool never blocks.
+/// The server uses the HTTP implementation of Hummingbird. The server accesses files on NIO's thread pool for blocking work, so the
+/// cooperative thread pool never blocks.
 public final class TUSLoopbackServer: Sendable {
     private let folder: FilePath
     private let port: UInt16

@@ -13,8 +13,9 @@ public struct CommandLineProgram: Sendable {
 
     /// Runs the command in this process's arguments, and exits with the command's status. An executable's `main` needs no other call.
     ///
-    /// Call this method before anything else. The method opens closed standard streams, raises the limit on open files, restarts the process
-    /// once if crash reports could contain secrets, and sets up logging.
+    /// Call this method before anything else. First, the method opens closed standard streams, raises the limit on open files, limits the
+    /// memory that the C library keeps, and restarts the process once if crash reports could contain secrets. Then it lets interactive programs
+    /// run first while files are transferred, and sets up logging.
     ///
     /// - Parameter transports: The transports that endpoints can use.
     public static func main(transports: RegisteredTransports = .builtIn) async -> Never {

@@ -25,7 +25,7 @@ package enum EventDescription {
             case .itemFailed(_, let position, let error): "gave up    \(name), file \(file ?? "\(position + 1)"): \(error)"
             case .itemCompleted(_, let position, let receipt) where !receipt.warnings.isEmpty:
                 "warning    \(name), file \(file ?? "\(position + 1)"): \(receipt.warnings.joined(separator: " "))"
-            case .streamDelayed: "delayed    \(name): the stream is sent once it has ended"
+            case .streamDelayed: "delayed    \(name): the stream will be sent after it has ended"
             case .itemRestarted(_, let position, let error): "restarted  \(name), file \(file ?? "\(position + 1)"): \(error)"
             case .endpointChanged(_, let before?, let endpoint):
                 "moved      \(name) from \(before) to \(endpoint)"
@@ -49,7 +49,8 @@ package enum EventDescription {
         ids.count == 1 ? name : Figures.count(ids.count, "session")
     }
 
-    /// A line for a change of the queue itself, such as its order, accounts or storage; nil for other events.
+    /// A line for a change of the queue's mode, limits, order, sessions, accounts or storage; nil for other events, and for changes that
+    /// ``line(of:name:reason:nextUse:file:)`` describes.
     package static func changeLine(of kind: QueueEvent.Kind, name: String?) -> String? {
         let line: String? =
             switch kind {
@@ -68,7 +69,7 @@ package enum EventDescription {
         return line?.withoutControlCharacters
     }
 
-    /// A line for an event for which the other methods return nil. Contains the name of the event and the name of its session.
+    /// A line with the name of an event and its session, state, endpoint or file. For events for which the other methods return nil.
     package static func plainLine(of kind: QueueEvent.Kind, name: String?) -> String {
         let subject: String =
             switch kind {

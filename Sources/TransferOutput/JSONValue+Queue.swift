@@ -1,7 +1,8 @@
 package import TransferKit
 
 extension JSONValue {
-    /// The output of `queue status`. In the output, `rate` is the current rate, and `rateLimit` is its limit; both are in bytes per second.
+    /// The output of `queue status`. In the output, `rate` is the current rate, `currentRateLimit` is the limit that applies now, and `rateLimit`
+    /// is the limit at times without a rule of the timetable. All three are in bytes per second.
     ///
     /// - Parameter remaining: The number of sessions that run now or will start automatically.
     package init(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) {

@@ -36,7 +36,7 @@ struct Site: Sendable {
         pages = PageRouter(queue: queue, feed: feed, api: api)
     }
 
-    /// Returns the response to a request. An error becomes a response too, because the HTTP library would close the connection without a
+    /// Returns the response to a request. An error becomes a response too. Otherwise, the HTTP library would close the connection without a
     /// response.
     @concurrent
     func response(to request: WebRequest, _ body: BodyReader, _ admission: Admission) async -> WebResponse {

@@ -41,7 +41,8 @@ public final class WebServer: Sendable {
 
     /// Starts the server and returns when it is listening.
     ///
-    /// - Returns: The URL of the page, with the token. A browser that opens the URL gets a cookie, and then the page without the token.
+    /// - Returns: The URL of the page, with the token for full access or, with ``WebServerOptions/isReadOnly``, the token for reading. A browser
+    ///   that opens the URL gets a cookie, and then the page without the token.
     /// - Throws: A ``WebServerError`` if the address, the certificate or the tokens can't be used, if the address is not a loopback address and
     ///   there is no certificate, or if the server is already running.
     public func start() async throws(WebServerError) -> String {

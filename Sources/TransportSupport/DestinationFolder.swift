@@ -146,8 +146,10 @@ final class DestinationFolder: Sendable {
         if final.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
     }
 
-    /// Checks the free space before the first byte, so that a file that can't be completed does not fill the disk. Space that earlier
+    /// Promises space to this download before its first byte, so that a file that can't be completed does not fill the disk. Space that earlier
     /// downloads of this process still need does not count as free.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` if the free space does not suffice.
     private func requireSpace(_ bytes: Int64) throws(TransferError) {
         guard bytes > 0 else { return }
         let (promise, free, promised) = try (faults.promisedSpace ?? .shared).promise(bytes, on: try device(), free: freeSpace)

@@ -41,7 +41,7 @@ public final class FileWriter: Sendable {
     /// The error number of a failed sync; 0 if no sync failed.
     private let syncFailure = Locked<CInt>(0)
 
-    /// Opens the part file of a download, or creates the part file and missing folders.
+    /// Opens the part file of a download, or creates the part file and missing folders below the root.
     ///
     /// - Parameters:
     ///   - destination: The names of the file and its part file, and the overwrite policy.
@@ -51,9 +51,9 @@ public final class FileWriter: Sendable {
     ///     before any byte is written.
     ///   - threads: Threads for blocking calls.
     /// - Throws: A ``/TransferCore/TransferError`` that names the path. Its class is ``/TransferCore/FailureClass/resumeLost`` if the part
-    ///   file is gone or too short, and ``/TransferCore/FailureClass/noSpace``, ``/TransferCore/FailureClass/transient`` (an I/O error) or
-    ///   ``/TransferCore/FailureClass/permanent`` if the file can't be created or written. Its code is
-    ///   ``/TransferCore/TransferError/Code/fileExists`` if the policy forbids replacing an existing file.
+    ///   file is gone, is too short, or has an unknown second hard link; ``/TransferCore/FailureClass/noSpace`` if the disk lacks space; and
+    ///   ``/TransferCore/FailureClass/transient`` (an I/O error) or ``/TransferCore/FailureClass/permanent`` if the file can't be created or
+    ///   written. Its code is ``/TransferCore/TransferError/Code/fileExists`` if the policy forbids replacing an existing file.
     public static func open(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) async throws -> FileWriter {

@@ -48,7 +48,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test func `each key is tried in turn, and the error lists all tried keys`() async throws {
+    @Test func `key files are tried in order, and the error lists each failure`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let unauthorized = try await makeKey(server, .ed25519, isAuthorized: false)
@@ -145,7 +145,7 @@ struct AuthenticationTests {
         #expect(connection.agreement.authenticationMethod.hasPrefix("publickey (agent, SHA256:"))
         await connection.close()
 
-        // Without an agent, the client tries the key files. If they fail too, the error names the missing agent.
+        // Without an agent, the client uses the key file. Without a key file, the error names the missing agent.
         settings.authentication.agent = .socket("/nonexistent/agent")
         settings.authentication.keyFiles = [.init(path: FilePath(server.userKey))]
         try await server.connect(settings).close()
@@ -157,7 +157,7 @@ struct AuthenticationTests {
     }
 
     /// The agent never responds, for example because it is suspended or waits for a smart card.
-    @Test func `an unresponsive agent does not delay other keys`() async throws {
+    @Test func `key files are tried after an unresponsive agent has timed out`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let path = FilePath(server.folder.appending(path: "mute").path)

@@ -46,7 +46,7 @@ struct ChannelTests {
         ]
         let full = try await #require(throws: TransferError.self) { try await connection.openSubsystem("echo", handler: handler) }
         #expect(full.failureClass == .transient)
-        // A handler whose channel never opened receives no call.
+        // If the channel never opens, the connection does not call `end`.
         #expect(handler.ends.isEmpty)
         channels[0].close()
         let echo = EchoHandler(size: 1000)
@@ -78,7 +78,7 @@ struct ChannelTests {
         let killed = try await connection.run(Array("kill -KILL $$".utf8))
         #expect(killed.status == nil)
         #expect(killed.signal == "KILL")
-        // Runs commands concurrently, and cancels another command that would never end.
+        // Runs commands concurrently, and cancels another command that would run for ten minutes.
         let endless = Task { try await connection.run(Array("sleep 600".utf8)) }
         let outputs = try await withThrowingTaskGroup(of: (Int, [UInt8]).self) { group in
             for number in 0..<6 { group.addTask { (number, try await connection.run(Array("echo \(number)".utf8)).output) } }

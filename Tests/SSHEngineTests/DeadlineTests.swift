@@ -12,7 +12,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Verifies that each step of opening a connection has its own deadline and can be cancelled, even if the server never responds.
+/// Deadlines and cancellation of the steps of opening a connection, if the server never responds.
 @Suite(.timeLimit(.minutes(10)))
 struct DeadlineTests {
     private static func settings(_ port: UInt16) -> SSHSettings {

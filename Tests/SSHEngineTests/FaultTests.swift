@@ -63,7 +63,7 @@ struct FaultTests {
     }
 
     @Test(arguments: ["source", "sink", nil])
-    func `a broken connection ends all its channels`(subsystem: String?) async throws {
+    func `a broken connection ends its channel and runs no more commands`(subsystem: String?) async throws {
         let server = try await SSHServerProcess.start(subsystems: Self.subsystems)
         defer { server.stop() }
         let relay = try RawServer.relay(to: server.port)

@@ -91,7 +91,7 @@ struct HandshakeCutTests {
 
     /// Replays the recorded bytes, except the last byte of the server's key exchange reply. A complete reply would be invalid, because it
     /// depends on the client's request.
-    @Test(arguments: Break.allCases) func `a connection lost at any byte of the key exchange causes a retry`(
+    @Test(arguments: Break.allCases) func `a connection lost at any byte of the key exchange is a retryable failure`(
         kind: Break
     ) async throws {
         let server = try await SSHServerProcess.start()
@@ -125,7 +125,7 @@ struct HandshakeCutTests {
     /// Breaks the connection of a real server: during the key exchange, the authentication, the opening of the channel, the request of the
     /// subsystem, and the exchange of the SFTP versions.
     @Test(arguments: [RawServer.Direction.fromServer, .fromClient], Break.allCases)
-    func `a connection lost during the handshake causes a retry`(direction: RawServer.Direction, kind: Break) async throws {
+    func `a connection lost during the handshake is a retryable failure`(direction: RawServer.Direction, kind: Break) async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let recording = try await record(server)

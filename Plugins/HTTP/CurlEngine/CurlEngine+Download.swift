@@ -20,7 +20,7 @@ extension CurlEngine {
     ///   - pacing: Returns the allowance for the next bytes of the response's body, at most `limit` bytes. If it returns 0 bytes, the
     ///     engine calls it again after the allowance's `retryAfter`. Called on a thread of the engine. Must not block. Nil to receive without a
     ///     limit.
-    ///   - progress: Called with the number of bytes that the sink has written, each time this number grows. Called on a thread of the
+    ///   - progress: Called with the total number of bytes that the sink has written, after one or more writes. Called on a thread of the
     ///     engine. Must not block.
     /// - Returns: The response, with an empty body if the sink accepted it.
     /// - Throws: A ``CurlEngineError`` if there is no complete response; a `TransferError` if no writer thread can start; the sink's error;

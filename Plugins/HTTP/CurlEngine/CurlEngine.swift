@@ -99,7 +99,7 @@ package final class CurlEngine: Sendable {
     /// Shuts the engine down. Await this method before the process exits.
     ///
     /// All requests end with an error of the kind ``CurlEngineError/Kind/shutDown``, and all connections close. Returns after the threads
-    /// have ended, but does not wait for a dedicated thread whose sink is writing. Later requests throw the same error.
+    /// that run libcurl have ended, but does not wait for a dedicated thread whose sink is writing. Later requests throw the same error.
     package func shutdown() async {
         let ended = state.withLock { state in
             defer { state = State(isShutDown: true) }

@@ -1,7 +1,7 @@
 import CoreMetrics
 import Tracing
 
-/// Records the metrics and the span of one request in the app's backends for swift-metrics and swift-distributed-tracing.
+/// Records metrics and a span for one request. The app chooses the backends of swift-metrics and swift-distributed-tracing that receive them.
 struct RequestMeter {
     private let start = ContinuousClock.now
     /// The method as a label of the metrics, or `other` for an unusual method. An app can choose any method, but a label must have few values.

@@ -1,2 +1,2 @@
-// Re-exports the types of header hooks, so that apps import only the transport.
+// Re-exports the types of header hooks, so that apps need not import `CurlEngine`.
 @_exported public import CurlEngine

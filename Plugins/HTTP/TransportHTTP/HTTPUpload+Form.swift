@@ -4,7 +4,8 @@ import TransferCore
 import TransportSupport
 
 extension HTTPUpload {
-    /// Sends a form: the text fields of the settings and the metadata, followed by the form's own text fields and files.
+    /// Sends a form: the text fields of the settings and the metadata, followed by the form's own text fields and files. Omits fields of the
+    /// settings and the metadata that the form sets itself.
     ///
     /// - Throws: A ``TransferError`` if the endpoint does not receive forms, or the form can't be sent; or `CancellationError`.
     func run(_ form: UploadForm) async throws -> TransferReceipt {

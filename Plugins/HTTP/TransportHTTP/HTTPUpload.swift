@@ -81,7 +81,7 @@ struct HTTPUpload {
         var receipt = try await verifiedReceipt(endpointResponse, file, size, canReadAgain: true)
         if source.growth != nil, server.client.quirks.requiresLength(server.origin) {
             receipt.warnings.append(
-                "The server \(server.origin) requires the length of a stream, so the stream was sent once it had ended.")
+                "The server \(server.origin) requires the length of a stream, so the stream was sent after it had ended.")
         }
         return receipt
     }

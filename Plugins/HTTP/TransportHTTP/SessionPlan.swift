@@ -102,9 +102,9 @@ struct SessionPlan {
         }
     }
 
-    /// Checks that a form with several files can be sent.
+    /// Checks that an item that is a form can be sent.
     ///
-    /// - Throws: A ``TransferError`` if the endpoint does not send forms, or if the settings contain additional files.
+    /// - Throws: A ``TransferError`` if the upload method is not a form, or if the settings contain additional files.
     func checkForms() throws(TransferError) {
         guard upload == .form else {
             throw Self.unsupported(

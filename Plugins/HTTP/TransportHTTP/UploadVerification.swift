@@ -86,7 +86,8 @@ struct UploadVerification {
         return nil
     }
 
-    /// Compares the size in the response to a `HEAD` request with the source's size. Returns a warning if the server does not report the size.
+    /// Compares the size in the response to a `HEAD` request with the source's size, and the checksum in the response if it has one. Returns a
+    /// warning if the server does not report the size, or if the request fails although the file may be complete.
     private func compareSize() async throws -> (checksum: Checksum?, warnings: [String]) {
         let head: EndpointResponse
         do {
@@ -145,7 +146,9 @@ struct UploadVerification {
 
     // MARK: Requests
 
-    /// Sends a request for evidence, and returns the response unless it is a temporary failure.
+    /// Sends a request for evidence, and returns the response, even if the server does not offer the evidence.
+    ///
+    /// - Throws: The error of the request, or ``EndpointResponse/commonFailure`` except for a 501.
     private func requestEvidence(
         _ method: String, _ headers: HTTPHeaders = HTTPHeaders(), sink: (any HTTPResponseSink)? = nil
     ) async throws -> EndpointResponse {
@@ -157,7 +160,7 @@ struct UploadVerification {
             method, to: url, headers: headers, sink: sink, writingOn: sink == nil ? nil : threads,
             pacing: { reporter.allowance(upTo: $0) }, progress: { _ in reporter.reportActivity() },
             prepare: HTTPEndpointClient.removeConditions)
-        // A temporary failure does not show what the server offers.
+        // Such a failure does not show what the server offers. A 501 shows that the server does not support the method.
         if let failure = endpointResponse.commonFailure, endpointResponse.status != 501 { throw failure }
         return endpointResponse
     }

@@ -103,7 +103,7 @@ struct FleetArguments {
         switch (parts.first, parts.dropFirst().first) {
         case ("member", let name?): return .member(name)
         case ("label", let label?): return .label(label)
-        default: throw QueueError(.invalidRequest, "--place must be anywhere, member:NAME or label:NAME, not \(text).")
+        default: throw QueueError(.invalidRequest, "--place must be anywhere, member:NAME or label:LABEL, not \(text).")
         }
     }
 }

@@ -19,7 +19,7 @@ struct RemoteFilePaths: Sendable {
 
     var name: String { path.description }
 
-    /// The folders from the endpoint's folder (exclusive) to the file, outermost first.
+    /// The folders below the endpoint's folder that contain the file, outermost first.
     var parents: [[UInt8]] {
         path.bytes.indices.filter { path.bytes[$0] == Self.slash }.map { join(Array(path.bytes[..<$0])) }
     }

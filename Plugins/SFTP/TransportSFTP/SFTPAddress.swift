@@ -43,7 +43,7 @@ package struct SFTPAddress: Hashable, Sendable {
         }
     }
 
-    /// The host, and the port unless it is 22. For messages.
+    /// The host, and the port unless it is 22, for messages and URLs.
     var serverName: String { (host.contains(":") ? "[\(host)]" : host) + (port == 22 ? "" : ":\(port)") }
 
     private static func decode(_ text: String) -> [UInt8]? {

@@ -9,10 +9,13 @@ public import TransportSupport
 /// By default, the transport writes an upload to a part file, `.tq-<ID>.part`, in the folder of the file. When the part file is complete,
 /// the transport syncs it, if the server supports syncs, and renames it.
 ///
-/// An interrupted upload resumes after the last byte that the server synced. If the connection broke, the upload can also resume after the
-/// last byte that the server acknowledged. This requires that the part file is large enough, that its last bytes equal the corresponding
-/// bytes of the source, and that the server can sync it. If the server can't sync, the transport first reads back the newest bytes of the part file
-/// and compares them. It skips this comparison for streams, and if ``SFTPOptions/sync`` is false.
+/// An interrupted upload resumes after the last byte that the server synced. It can also resume after the last byte that the server
+/// acknowledged. This requires that the part file is large enough, that its last bytes equal the corresponding bytes of the source, and that
+/// a sync succeeds.
+///
+/// Without syncs, because the server does not support them or ``SFTPOptions/sync`` is false, the upload resumes after the last byte that the
+/// server acknowledged. The transport first reads back the newest bytes of the part file and compares them with the source. It skips this
+/// comparison for streams, and if ``SFTPOptions/sync`` is false.
 ///
 /// A download resumes if the file on the server still has the same size and modification time. Otherwise, it restarts.
 ///
@@ -98,7 +101,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     private let failures = UnexplainedFailures()
     private static let logger = Logger(label: "transport-sftp")
 
-    /// Creates a transport. The first file, check or listing starts its threads and connections.
+    /// Creates a transport. Its threads and connections start when they are first needed.
     public init() {
         self.init(policy: PoolPolicy())
     }

@@ -1,2 +1,2 @@
-// Re-exports the request options, so that apps import only `TransportTUS`.
+// Re-exports the request options, so that apps need not import `HTTPSupport`.
 @_exported public import HTTPSupport

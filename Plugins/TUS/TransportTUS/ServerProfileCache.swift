@@ -14,7 +14,7 @@ final class ServerProfileCache: Sendable {
     /// URLs. At the limit, the cache drops this information for all addresses, and the transport obtains it again.
     private static let maximumAddresses = 1_000
 
-    /// The deviations of one endpoint from the protocol, as observed in its responses.
+    /// The limits of one endpoint, and its deviations from the protocol, as observed by the transport.
     struct Quirks: Sendable {
         /// The endpoint, or a proxy in front of it, requires `PATCH` to be sent as `POST`.
         var needsMethodOverride = false

@@ -46,8 +46,8 @@ public struct TUSOptions: Hashable, Sendable {
 
     /// A protocol for resumable uploads, for ``TUSOptions/dialect``.
     public enum UploadDialect: String, CaseIterable, Hashable, Sendable {
-        /// tus 1.0.0 if the server supports it. Otherwise the IETF protocol if the server announces it, or if the server rejects the creation of a
-        /// tus upload.
+        /// tus 1.0.0 if the server supports it. Otherwise the IETF protocol, if the server announces it in response to `OPTIONS`. The
+        /// transport also sends `OPTIONS` after the server has rejected the creation of a tus upload.
         case auto
         /// Only tus 1.0.0.
         case tus

@@ -34,7 +34,7 @@ public import TransportSupport
 ///
 /// The transport assumes that a proxy buffers whole requests if the network accepted more than 1 MiB of the last `PATCH`, but `HEAD` shows
 /// that none of it arrived. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the reduced
-/// size, so they survive a killed process.
+/// size, so a new process uses them after the old one was killed.
 ///
 /// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. The transport stops sending `Expect` to a server that responds with
 /// 417.

@@ -83,7 +83,7 @@ extension RequestHandler {
         }
         let requestPosition = recorder.begin("POST", offset: 0, for: upload)
         let location = (options.usesRelativeLocation ? "" : exchange.origin) + Self.uploads + upload.id
-        // Acquire the upload before the client learns its URL, so that a request for the upload's state waits for this request.
+        // Acquire the upload before the client learns its URL. A later request for the upload's state then ends this request first.
         await upload.acquire(for: exchange.connection)
         defer { upload.release() }
         if options.sendsInterimResponses {

@@ -30,7 +30,7 @@ final class RequestHandler: Sendable {
 
     /// Handles one request.
     ///
-    /// - Throws: `ConnectionEnded` if the connection must be closed.
+    /// - Throws: An error if the connection must be closed.
     @concurrent
     func serve(_ exchange: Exchange) async throws {
         defer {

@@ -16,8 +16,8 @@ struct StoredUpload: Codable, Hashable, Sendable {
     var parts: [String]?
     /// The time at which the upload expires if it is still incomplete, in seconds since 1970; nil if it does not expire.
     var expires: Int?
-    /// The offset of the first byte that awaits verification by a checksum; nil if there is no such byte. A restarted server removes the
-    /// unverified bytes.
+    /// The offset at which the content of a request begins while the checksum of this content is not verified; nil for no such request. A restarted
+    /// server removes the unverified bytes.
     var unverifiedFrom: Int64?
     /// Whether a request has completed the upload (IETF); nil for a tus upload, which is complete when its offset equals
     /// ``length``.

@@ -36,7 +36,7 @@ final class Upload: Sendable {
         try writeRecord()
     }
 
-    /// Opens the upload that a JSON file describes. Returns nil if the file with the bytes is missing. Blocks.
+    /// Opens the upload that a JSON file describes, and removes its unverified bytes. Returns nil if the file with the bytes can't be opened. Blocks.
     init?(opening recordFile: FilePath, in folder: FilePath) throws {
         let record = try JSONDecoder().decode(StoredUpload.self, from: Data(contentsOf: URL(filePath: recordFile.string)))
         id = record.id

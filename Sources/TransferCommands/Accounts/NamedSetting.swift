@@ -9,7 +9,7 @@ struct NamedSetting {
     /// The new value; nil to remove the setting.
     let value: String?
 
-    /// The settings that `--setting` can only remove, with the options that set them. These options also check the values.
+    /// The settings that `--setting` can only remove, with the option that sets each of them.
     private static let separateOptions = [
         "caFile": "--ca-file", "clientCertificate": "--client-certificate", "clientKey": "--client-key", "hostKey": "--host-key",
         "identity": "--identity", "knownHosts": "--known-hosts",
@@ -20,8 +20,8 @@ struct NamedSetting {
     /// Parses the value of `--setting`.
     ///
     /// - Parameters:
-    ///   - text: The value. The text before the first colon names a transport. If this text contains a dot and is not a known transport,
-    ///     the colon belongs to the setting's name, as in `field.a:b=c`.
+    ///   - text: The value of `--setting`. If the part before `=` contains a colon, the text before this colon names a transport. If that text
+    ///     contains a dot and is not a known transport, the colon belongs to the setting's name, as in `field.a:b=c`.
     ///   - transports: The known transports.
     /// - Throws: A `ValidationError` if the text is neither `name=value` nor `transport:name=value`, or if it sets a setting that has its own
     ///   option. The message does not contain the setting's value, which may be a secret.

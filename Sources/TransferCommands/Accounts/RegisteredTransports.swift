@@ -186,7 +186,7 @@ public struct RegisteredTransports: Sendable {
 
     /// Checks whether an endpoint can list folders, without connecting. Accepts unknown transports.
     ///
-    /// - Throws: A `TransferError` if the endpoint can't list folders. The error's message contains advice.
+    /// - Throws: A `TransferError` if the endpoint can't list folders.
     func validateListing(at endpoint: Endpoint) throws(TransferError) {
         guard let transport = self[endpoint]?.transport else { return }
         guard let lister = transport as? any FolderListing else {

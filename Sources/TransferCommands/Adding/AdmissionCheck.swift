@@ -81,11 +81,11 @@ struct AdmissionCheck {
         return ["--overwrite always has no effect: \(reason)."]
     }
 
-    /// Checks a clash of remote names: between two items, or only between files inside the items.
+    /// Checks the consequences of a clash of remote names. The two items can have the same name, or only files inside the items.
     ///
-    /// - Returns: A warning for the user; nil if only files inside the items can clash, and no file would be lost at any endpoint.
-    /// - Throws: A `CommandFailure` if one of the files would be lost at an endpoint, or if the first endpoint that can perform the session would
-    ///   reject the second item.
+    /// - Returns: A warning for the user; nil if only files inside the items can clash.
+    /// - Throws: A `CommandFailure` if an endpoint would replace or skip one of the files. If the items themselves clash, also if the first endpoint
+    ///   that can perform the session would reject the second item.
     func check(_ clash: RemoteNameClash) throws(CommandFailure) -> String? {
         var options = attemptOptions
         let clashes = NameClashes(at: endpoints) { endpoint throws(TransferError) in

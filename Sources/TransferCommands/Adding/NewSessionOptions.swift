@@ -3,7 +3,7 @@ import Foundation
 import TransferKit
 import TransferOutput
 
-/// The options of new sessions, except transfer options (``TransferOptions``).
+/// Options of new sessions that don't affect the transfer itself, such as the name and the position.
 struct NewSessionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("The session's name (default: from the first path).", valueName: "text"),

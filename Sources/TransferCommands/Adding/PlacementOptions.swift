@@ -35,7 +35,7 @@ struct PlacementOptions: ParsableArguments {
 
     /// Adds the sessions at the position that these options specify, or saves them as drafts.
     ///
-    /// - Returns: The IDs of the sessions. For a session with the deduplication key of an existing one, the ID of the existing session.
+    /// - Returns: The IDs of the sessions. If `--dedupe` finds an existing session, the ID of this session.
     func add(_ requests: [SessionRequest], to queue: any ControllableQueue, asDrafts: Bool = false) async throws -> [SessionID] {
         let ids = try await added(requests, to: queue, asDrafts: asDrafts)
         // An existing session keeps its position.

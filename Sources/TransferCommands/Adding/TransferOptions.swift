@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// The options for the transfers of new sessions, and of sessions that `set` changes.
+/// The transfer options of the commands that add sessions, and of `set`.
 struct TransferOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(

@@ -3,7 +3,7 @@ package import SystemPackage
 import TransferCore
 import TransferKit
 
-/// A path argument with its exact bytes.
+/// A path argument, which need not be UTF-8.
 struct PathArgument: ExpressibleByArgument {
     let path: FilePath
     let endsInSlash: Bool

@@ -3,7 +3,7 @@ import TransferKit
 
 /// Finds a session by the first characters of its ID, or by its index in the queue, written as `#3`.
 enum SessionPrefix {
-    /// The minimum number of characters of a prefix. A shorter prefix could be mistaken for an index.
+    /// The minimum number of characters of a prefix. A short number, such as `3`, is probably an index without its `#`.
     private static let minimumLength = 4
     private static let maximumListedCandidates = 10
 

@@ -38,7 +38,8 @@ struct SessionSelection {
             throw ValidationError(
                 "No sessions are selected. Use IDs, indices such as '#3' (in quotes), --all, or the filters \(SessionFilters.names).")
         default:
-            throw ValidationError("IDs, --all and the filters \(SessionFilters.names) can't be combined with each other.")
+            throw ValidationError(
+                "Use only one of IDs, --all or filters (\(SessionFilters.names)). Filters can be combined with each other.")
         }
     }
 
@@ -47,8 +48,8 @@ struct SessionSelection {
     /// - Parameter resolved: Receives the sessions that were selected by ID. If the queue's owner exited before it responded, repeat the
     ///   call with the same variable, because the owner may have completed the operation.
     /// - Returns: The changed sessions, and an error for each session that was selected by ID and rejected the operation.
-    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed. If the IDs select a single session and it rejects the
-    ///   operation, the session's error.
+    /// - Throws: A `CommandFailure` for an unknown ID or account; no session is then changed. A `QueueError` if the IDs select a single session,
+    ///   and this session rejects the operation.
     func apply(
         _ operation: SessionOperation, in queue: any ControllableQueue, resolved: inout [SessionID]?
     ) async throws -> AppliedOperation {

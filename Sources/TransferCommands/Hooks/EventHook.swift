@@ -30,7 +30,7 @@ actor EventHook {
         self.warn = warn
     }
 
-    /// The revision of the last handled event; nil if the hook has never run.
+    /// The stored revision; nil if the hook has never run.
     nonisolated var revision: UInt64? { position.revision }
 
     /// Passes an event to the target, and repeats this until the target has handled the event.

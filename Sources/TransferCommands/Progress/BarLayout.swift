@@ -65,7 +65,7 @@ struct BarLayout: Sendable {
             }
         }
 
-        /// The text in the column of the remaining time.
+        /// The text in the column of the remaining time, if the rate does not fit.
         fileprivate var shortText: String {
             switch self {
             case .server: "waiting"
@@ -107,8 +107,8 @@ struct BarLayout: Sendable {
     /// The width of the first column in a line about an event: the first words, and the spaces after them.
     static let wordLength = 11
 
-    /// A line about an event, with a colour for its first words: green for success, red for errors, yellow for events after which the queue
-    /// continues without user action.
+    /// A line about an event, with a colour for its first words: green for success, red for errors, yellow for warnings, waits, and files or
+    /// sessions that continue in another way.
     func colored(_ line: String) -> String {
         var word = line.prefix(Self.wordLength)
         while word.last?.isWhitespace == true { word.removeLast() }
@@ -150,8 +150,8 @@ struct BarLayout: Sendable {
     /// The indices of the details in the order of their importance: remaining time, rate, size, count.
     private static let priority = [1, 0, 3, 2]
 
-    /// Joins name, bar, percentage and details. If the total is unknown, the bar contains the number of bytes. Omits the least important details
-    /// that don't fit. Leaves the last column free, because some terminals wrap a full line.
+    /// Joins name, bar, percentage and details. If the total is unknown, the bar contains the number of bytes. Omits details that don't fit, the
+    /// least important first. Leaves the last column free, because some terminals wrap a full line.
     ///
     /// - Parameter details: Rate, remaining time, count and size.
     private func compose(_ name: String, _ progress: ShownProgress, details: [String], wait: FinalWait?, width: Int) -> String {

@@ -16,7 +16,7 @@ actor BarProgress: ProgressDisplay {
         var name: String
         var direction: TransferDirection
         var statistics: SessionStatistics
-        /// Whether the last two progress events had the same byte counts, which means that no bytes were transferred between them.
+        /// Whether the last progress event left the byte counts unchanged.
         var isStill = false
 
         /// What the session waits for after its last byte; nil until that byte was transferred, and while the byte counts still change.

@@ -16,7 +16,7 @@ package struct RunTotal: Sendable {
     private var shares: [SessionID: Share] = [:]
     /// The number of completed and failed sessions.
     package private(set) var sessionsEnded = 0
-    /// The total size of all files of known size, in bytes.
+    /// The total size in bytes of all files of known size, without the untransferred bytes of failed sessions.
     package private(set) var bytesTotal: Int64 = 0
     /// The number of unfinished sessions with files of unknown size.
     private var sessionsUnsized = 0

@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Starts other programs with posix_spawn(3), without this process's signal state and descriptors.
+/// Starts other programs with posix_spawn(3). They inherit neither this process's signal handling nor its descriptors after the standard streams.
 enum ChildProgram {
     /// What a descriptor of the program refers to.
     enum Source {
@@ -36,8 +36,8 @@ enum ChildProgram {
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         var copies: [CInt] = []
         defer { for copy in copies { close(copy) } }
-        // Copy the sources before opening /dev/null, which may replace a descriptor that is the source of another one. dup2(2) of a descriptor to
-        // its own number would leave it close-on-exec, so such a source is duplicated first.
+        // The sources are copied before /dev/null is opened, because /dev/null may replace a descriptor that is still to be copied. dup2(2) to
+        // the same number would leave the descriptor close-on-exec, so such a source is duplicated first.
         for (number, source) in descriptors.sorted(by: { $0.key > $1.key }) {
             guard case .descriptor(let descriptor) = source else { continue }
             var original = descriptor.rawValue

@@ -28,8 +28,8 @@ extension ForegroundRun {
         }
     }
 
-    /// The waiting session that is due first, and the number of other waiting sessions. Nil if a session is running or can start now, or if no
-    /// waiting session has a due time.
+    /// The waiting session that is due first, and the number of other waiting sessions. Nil if the queue is not running, if a session is running
+    /// or can start now, or if no waiting session has a due time.
     private static func firstDue(in queue: TransferQueue) async -> (session: SessionStatus, others: Int)? {
         let status = await queue.status()
         guard status.mode == .running, status.running == 0, status.scheduled > 0, await !queue.hasLiveRuns else { return nil }

@@ -102,7 +102,7 @@ struct ForegroundRun {
         return isNeeded
     }
 
-    /// Whether the reason requires user action, on this machine or in another session, so that the summary must name it.
+    /// Whether the summary must name the reason, because the wait may last until the user acts.
     private static func isObstacle(_ reason: WaitReason) -> Bool {
         switch reason {
         case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint, .lastRunNotEnded, .runsNotEnded, .storageRefusesChanges: true

@@ -7,7 +7,7 @@ import Locking
 
 /// The routes of this machine, according to the kernel (netlink(7), rtnetlink(7)).
 enum RouteTable {
-    /// Signals after changes of routes and network interfaces.
+    /// Reports changes of routes and network interfaces.
     final class Changes: Sendable {
         /// Yields a signal after one or more changes.
         let signals: AsyncStream<Void>

@@ -41,7 +41,8 @@ struct RouteWatch {
             if !hasRoute {
                 queue.noteLackOfRoutes()
             } else if hasNewRoute || !hadRoute {
-                // Reports the network's condition first, because the new route can belong to a metered network. NetworkManager may not respond.
+                // Reports the network's condition first, because the new route can belong to a metered network. The time is limited, because
+                // NetworkManager may not respond.
                 _ = await wait(for: await network.check(), or: timer())
                 // An error means that the queue can't store changes, or that the queue has shut down. A later route can end the waits.
                 try? await queue.noteNewRoute()

@@ -59,7 +59,7 @@ struct WatchCommand: AsyncParsableCommand {
         }
     }
 
-    /// The delay before the next attempt after an owner exited without sending events.
+    /// The delay between attempts while owners exit without sending events. The first retry is immediate.
     private static let retryDelay = Duration.milliseconds(50)
 
     /// The state of the command, kept when the owner of the queue changes.
@@ -142,7 +142,8 @@ struct WatchCommand: AsyncParsableCommand {
                 do {
                     try await printEvents(queue.events(since: progress.last), of: queue, until: nil, &progress)
                 } catch let error as QueueError where error.isLossOfOwner {
-                    // If the owner exited before it sent any event, try again. The next owner, or this process, then reads the recorded events.
+                    // If the owner exited before it sent any event, try again; without --follow, only once. The next owner, or this process, then
+                    // reads the recorded events.
                     if progress.last == lastBefore, follow || !hasLostOwner {
                         if hasLostOwner { try await Task.sleep(for: Self.retryDelay) }
                         hasLostOwner = true

@@ -11,7 +11,7 @@ enum SessionDescription {
 
     /// Returns the cells of a session's table row: index, short ID, state, progress, size, name, account and reason.
     ///
-    /// - Parameter isShort: Whether to omit the name of the server at the beginning of an error, for a terminal.
+    /// - Parameter isShort: Whether to omit the name of the server at the beginning of an error, because the row is for a terminal.
     static func row(_ session: SessionStatus, isShort: Bool) -> [String] {
         [
             session.state == .draft ? "–" : "\(session.index)", shortID(session.id), session.state.rawValue, progress(session),
@@ -97,7 +97,7 @@ enum SessionDescription {
         return statistics.bytesTotal == nil ? text : "\(text) (\(progress(session)))"
     }
 
-    /// The percentage; if the total is unknown, the number of sent bytes.
+    /// The percentage; if the total of an unfinished session is unknown, the number of bytes.
     private static func progress(_ session: SessionStatus) -> String {
         let statistics = session.statistics
         if let percent = Figures.percent(statistics) { return "\(percent)%" }

@@ -16,7 +16,7 @@ extension CommonOptions {
     private static let retryTimeout = Duration.seconds(10)
 
     /// Runs a command on the queue through the process that owns it. If no process owns the queue, opens the queue in this process, and
-    /// shuts it down afterwards.
+    /// shuts it down afterwards. On a fleet, uses ``CommandContext/queue``.
     ///
     /// - Parameters:
     ///   - isRepeatable: Whether to call the body again if the owner exits before it responds. False once the command has printed

@@ -32,7 +32,7 @@ extension RemoteTransferQueue {
         return try await Self.value(of: id, status: { try await status(of: id) }, nextEvent: { try await iterator.next() })
     }
 
-    /// Reads a session after each of its events, until the session has ended.
+    /// Reads a session after each of its events, except progress, until the session has ended.
     ///
     /// - Parameters:
     ///   - status: Returns the session's status; throws the code `noSuchSession` after the session was removed.
@@ -55,7 +55,7 @@ extension RemoteTransferQueue {
             do {
                 last = try await status()
             } catch let removal as QueueError where removal.code == .noSuchSession {
-                // The queue's retention can remove a session as soon as the session completes. Then only the event contains the result.
+                // The queue's retention can remove a session as soon as the session ends. Then only the event contains the result.
                 switch event.kind {
                 case .completed: last.state = .completed
                 case .failed(_, let error): throw error

@@ -22,8 +22,8 @@ extension RemoteTransferQueue {
     ///   - length: The length of the stream in bytes; nil if unknown. The item fails if the stream has another length.
     ///   - index: The queue index of the session; nil for the end.
     ///   - held: Whether the session waits until it is released.
-    /// - Throws: ``/TransferKit/QueueError``, like `TransferQueue.enqueue(_:at:held:)`, or with a code such as `ownerUnreachable`, `ownerLost` or
-    ///   `ownerSilent`.
+    /// - Throws: ``/TransferKit/QueueError`` with the code `invalidRequest` if the request has items, with the codes of
+    ///   `TransferQueue.enqueue(_:at:held:)`, or with a code such as `ownerUnreachable`, `ownerLost` or `ownerSilent`.
     public func enqueueStream(
         as destination: some RemotePathConvertible, _ request: SessionRequest, length: Int64? = nil, at index: Int? = nil,
         held: Bool = false
@@ -87,8 +87,8 @@ public final class RemoteStreamWriter: Sendable {
         }
     }
 
-    /// Ends the stream, and waits until all of its bytes are in the storage folder. The session then no longer needs this process. Throws
-    /// the errors of ``write(_:)``.
+    /// Ends the stream, and waits until all of its bytes are in the storage folder. The session then no longer needs this process. While the
+    /// session does not run, this can take until the session starts or resumes. Throws the errors of ``write(_:)``.
     public func finish() async throws {
         try await send(.finish)
         isOpen.withLock { $0 = false }

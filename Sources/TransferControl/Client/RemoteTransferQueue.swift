@@ -32,10 +32,10 @@ public struct RemoteTransferQueue: ControllableQueue {
     ///   time.
     public func owner() async throws -> QueueOwner { try await call(.owner) }
 
-    /// Stops the queue's owner if it is an agent. Returns after the owner has interrupted running sessions, saved their progress and
-    /// released the storage folder.
+    /// Stops the queue's owner: an agent, a member of a fleet, or an app whose ``ControlServer`` handles stop requests. Returns after the owner
+    /// has interrupted running sessions, saved their progress and released the storage folder.
     ///
-    /// - Throws: ``/TransferKit/QueueError`` with the code `invalidTransition` if the owner is not an agent.
+    /// - Throws: ``/TransferKit/QueueError`` with the code `invalidTransition` if the owner rejects stop requests.
     public func stopAgent() async throws {
         do {
             try await perform(.end)

@@ -4,8 +4,8 @@ import TransferKit
 extension ControlClient {
     /// Adds a session with one stream, and passes the client's bytes to the queue until the client ends the stream or disconnects.
     ///
-    /// Responds to each frame after the queue has accepted its bytes, so the client sends no faster than the queue reads. Responds to the
-    /// last frame after the whole stream is in the storage folder.
+    /// Responds to each frame after the queue has accepted its bytes, so the client sends no faster than the queue reads. Responds to
+    /// ``StreamFrame/finish`` after the whole stream is in the storage folder.
     func receiveStream(as name: RemotePath, length: Int64?, of requests: [SessionRequest], at index: Int?, held: Bool) async throws {
         guard var request = requests.first, requests.count == 1 else {
             throw QueueError(.invalidMessage, "A stream needs exactly one session.")

@@ -18,8 +18,8 @@ public import TransferKit
 /// own connection and dispatch queue, with limits and timeouts. A client that hangs, exits or sends invalid data therefore does not affect
 /// other clients.
 ///
-/// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call does not remove the
-/// socket file. The queue's next owner replaces the file.
+/// Open the server after the queue, and end both with ``shutDownQueue()``. If the process exits without closing the server, the socket file
+/// remains until the queue's next owner replaces it.
 public final class ControlServer: Sendable {
     private static let clientLimit = 64
     /// The maximum number of clients that receive events or send a stream. Such clients can stay connected forever. Without this limit,
@@ -90,7 +90,8 @@ public final class ControlServer: Sendable {
     ///   - queue: The queue, opened by this process.
     ///   - role: The kind of program that this process runs.
     ///   - logger: The logger for problems with clients.
-    ///   - timeout: How long the server waits for the next bytes of a client's request before it disconnects the client.
+    ///   - timeout: How long the server waits for the next bytes of a client's request, or for a client to accept bytes, before it disconnects
+    ///     the client.
     ///   - onStopRequest: Called on any executor when a client asks this process to exit. The process must then call ``shutDownQueue()``. Nil to
     ///     reject such requests.
     /// - Throws: ``/TransferKit/QueueError`` with the code `storageUnavailable`.
@@ -141,8 +142,8 @@ public final class ControlServer: Sendable {
         }
     }
 
-    /// Opens the socket again if its file was removed, for example by a cleanup job. Without the file, no client can reach the queue. Does nothing if
-    /// the storage folder was moved, because another queue may now use the folder's former path.
+    /// Opens the socket again if its file was removed or replaced, for example by a cleanup job. Without the file, no client can reach the
+    /// queue. Does nothing if the storage folder was moved, because another queue may now use the folder's former path.
     package func restoreSocket() {
         listener.withLock { listener in
             guard let current = listener, !current.isPresent, queue.store.isInPlace, let opened = try? SocketListener(at: address) else {
@@ -174,9 +175,10 @@ public final class ControlServer: Sendable {
         await dismissClients()
     }
 
-    /// Shuts down the queue and the server, and notifies all clients.
+    /// Shuts down the queue, and then closes the server.
     ///
-    /// Accepts no more clients, removes the socket, and calls `TransferQueue.shutdown()`.
+    /// Accepts no more clients, removes the socket, and calls `TransferQueue.shutdown()`, which ends the clients' event streams. Then waits for
+    /// the remaining clients, with the same time limits as ``close()``.
     public func shutDownQueue() async {
         // The socket must be removed before the queue releases its folder, because the next owner's socket has the same path.
         stopListening()

@@ -19,12 +19,12 @@ actor ControlConnection {
     private nonisolated let socket: ControlSocket
     private let timeout: Duration
     private var buffer: [UInt8] = []
-    /// The number of bytes at the start of the buffer that earlier calls have returned.
+    /// The number of bytes at the start of the buffer that belong to messages already read.
     private var consumed = 0
     /// The size in bytes of the last received message.
     private(set) var sizeOfLastMessage = 0
 
-    /// - Parameter timeout: The time after which a call fails with `ownerSilent` if the other end neither sends nor accepts bytes.
+    /// - Parameter timeout: How long a call waits for the other end to send or accept bytes before the call fails with `ownerSilent`.
     init(_ socket: ControlSocket, timeout: Duration) {
         self.socket = socket
         self.timeout = timeout

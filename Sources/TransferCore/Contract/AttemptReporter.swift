@@ -91,9 +91,11 @@ public struct AttemptReporter: Sendable {
     /// before the request.
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
-    /// queue sends the file a second time. In a fleet, which is a queue for several hosts, the file instead fails with the code
-    /// ``TransferError/Code/outcomeUnknown`` if `mayRepeat` is false. In a fleet, such a file also fails with this code if the attempt throws an
-    /// error without an earlier call of ``reportNoRecord()``.
+    /// queue sends the file a second time.
+    ///
+    /// If `mayRepeat` is false, a fleet (a queue of several hosts) does not send the file a second time: the file fails with the code
+    /// ``TransferError/Code/outcomeUnknown``. In a fleet, the file also fails with this code if the attempt throws a ``TransferError`` without an
+    /// earlier call of ``reportNoRecord()``.
     ///
     /// - Parameter mayRepeat: Whether the file may be sent again although the other end may already have its record.
     /// - Throws: An error if the report can't be stored. Rethrow it to end the attempt.

@@ -16,8 +16,7 @@ public struct ServerResponse: Hashable, Sendable, Codable {
     /// The media type of ``text`` according to the server, for example `application/json`; nil if unreported.
     public var mediaType: String?
 
-    /// The body as UTF-8, or only its first bytes if it is longer than the transport's limit.
-    /// Invalid UTF-8 is replaced with U+FFFD.
+    /// The body as UTF-8, or only its first bytes if it is longer than the transport's limit. Invalid UTF-8 is replaced with U+FFFD.
     public var text: String
 
     /// Whether the body was longer than ``text``.

@@ -25,8 +25,8 @@ public protocol SessionValidating: Transport {
     /// Checks a session's options, as an attempt would before it connects: metadata, headers and settings.
     ///
     /// The queue calls this method before it stores a session, and before the session's options or items change, on any thread. Invalid
-    /// options therefore fail the caller's call instead of the session. For an item with an existing upload, the options contain the item's
-    /// ``AttemptOptions/uploadURL``.
+    /// options therefore fail the caller's call instead of the session. For an item with its own URL, the options contain the item's
+    /// ``AttemptOptions/uploadURL`` or ``AttemptOptions/creationURL``.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could support the option. If the
     ///   files would fail at any endpoint, the class is ``FailureClass/permanent``, and the queue rejects the session. The message must name the

@@ -124,9 +124,9 @@ extension TransferError.Code {
     public static let checksumMismatch = Self(rawValue: "checksumMismatch")
     /// The local file changed after the queue recorded its identity. See <doc:/transferq/Troubleshooting>.
     public static let sourceChanged = Self(rawValue: "sourceChanged")
-    /// The transport does not support an option or a direction.
+    /// The transport or the server does not support an option, a direction, or another requested feature.
     public static let unsupported = Self(rawValue: "unsupported")
-    /// The session was cancelled.
+    /// The session was cancelled or removed.
     public static let cancelled = Self(rawValue: "cancelled")
     /// The server may have received the file, but its response is lost, and the transport has no way to find out whether the server has the file. The
     /// queue does not send the file again; an app can retry the session.

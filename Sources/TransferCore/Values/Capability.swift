@@ -6,10 +6,8 @@ package struct Capability: Hashable, Sendable, CustomStringConvertible, CustomDe
         self.text = text
     }
 
-    /// Always `<redacted>`.
     package var description: String { "<redacted>" }
 
-    /// Always `<redacted>`.
     package var debugDescription: String { "<redacted>" }
 
     /// A mirror without children, so that `dump` shows nothing.
@@ -40,7 +38,6 @@ extension NamedCapabilities: CustomStringConvertible, CustomDebugStringConvertib
     /// The names with redacted values, in the format of a dictionary.
     package var description: String { "\(values.mapValues(Capability.init))" }
 
-    /// Same as ``description``.
     package var debugDescription: String { description }
 
     /// The mirror of a dictionary with redacted values, so that `dump` shows only the names.

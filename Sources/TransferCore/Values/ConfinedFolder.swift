@@ -16,7 +16,7 @@ package enum ConfinedFolder {
     ///
     /// - Parameters:
     ///   - name: The file's name below the root: relative, without `..`.
-    ///   - creates: Whether to create missing folders. Created folders are durable when this function returns.
+    ///   - creates: Whether to create missing folders below the root. Created folders are durable when this function returns.
     ///   - sync: Syncs a folder. Like fsync(2), returns 0, or sets `errno` and returns -1. Tests replace it.
     /// - Returns: The folder, and the file's own name in it. The caller closes the descriptor.
     /// - Throws: A ``TransferError`` that names the path.
@@ -51,7 +51,7 @@ package enum ConfinedFolder {
         guard !name.isAbsolute, name.components.allSatisfy({ $0.kind == .regular }) else { throw .invalidArgument }
         let common = O_RDONLY | O_CLOEXEC | O_NONBLOCK
         if name.components.count == 1 {
-            // Don't open the root itself, because that needs permission to read the root.
+            // The path of the root can contain links, so one system call suffices.
             let flags = common | options | (followsLast ? 0 : O_NOFOLLOW)
             let descriptor = DescriptorLimit.closeIfReserved(
                 unsafe root.pushing(name).withPlatformString { unsafe openat(AT_FDCWD, $0, flags) })
@@ -76,8 +76,8 @@ package enum ConfinedFolder {
         }
     }
 
-    /// The flags of open(2) for a folder in which only other files are opened. They need no read permission, and usually cause no request to
-    /// the server of a network share.
+    /// The flags of open(2) for a folder that is only the parent of another file. With these flags, the call needs no read permission, and usually
+    /// sends no request to the server of a network share.
     #if canImport(Darwin)
         private static let folderFlags = O_DIRECTORY | O_SEARCH
     #else

@@ -16,7 +16,7 @@ public struct DownloadDestination: Hashable, Sendable {
     /// The file's name below ``root``: relative, without `..`.
     public let name: FilePath
 
-    /// The name of the part file below ``root``. The name contains the transfer's ID. The part file is in the same folder as the final file.
+    /// The name of the part file below ``root``, in the folder of the final file. Usually contains the ``FileAttempt/partID``.
     public let partName: FilePath
 
     /// The policy for an existing file with the final name.

@@ -1,7 +1,7 @@
 extension Int64 {
     private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 
-    /// The number of bytes as text: in bytes, or in a larger binary unit with three significant digits.
+    /// The number of bytes as text: in bytes, or in a larger binary unit with at most three significant digits.
     package var sizeText: String {
         var value = Double(self)
         var unit = 0

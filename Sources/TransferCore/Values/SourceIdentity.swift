@@ -50,7 +50,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     ///
     /// The inode and device numbers are compared only within one boot, because both may change at a reboot or a remount.
     ///
-    /// - Returns: The difference; nil if these properties are the same.
+    /// - Returns: The difference; nil if no compared property differs.
     public func difference(from earlier: SourceIdentity) -> Difference? {
         if size != earlier.size {
             return .content("its size was \(earlier.size) bytes and is now \(size)")

@@ -30,7 +30,7 @@ public struct UploadSource: Hashable, Sendable {
         self.init(path: path, identity: identity, growth: growth, isSpooled: isSpooled, confinement: nil)
     }
 
-    /// Creates a source whose path must not contain some symbolic links, or a source for the queue's copy of a file.
+    /// Creates a source that restricts which components of its path may be symbolic links, or a source for the queue's copy of a file.
     package init(
         path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false,
         originalPermissions: FilePermissions? = nil, confinement: SourceConfinement?

@@ -53,8 +53,8 @@ public struct QueueConfiguration: Sendable {
     /// Returns a random factor in 0 ..< 1 for a backoff delay (full jitter). Tests replace it.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
-    /// Called with each change of a file's progress before the queue stores the change: a checkpoint, a restart, the completion, or the
-    /// discovery that the remote name refers to a folder. Also called when the transport reports whether the server may have created something
+    /// Called with each change of a file's progress before the queue stores the change: a checkpoint, a restart, the completion, a failure, or
+    /// the discovery that the remote name refers to a folder. Also called when the transport reports whether the server may have created something
     /// permanent for the file, such as a row in the server's database. The file's transfer waits until the observer returns. If the observer
     /// throws an error, the queue does not store the change, and the run of the session ends.
     package var progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)?

@@ -24,8 +24,8 @@ extension ControllableQueue {
         try await apply(.run(again: again), to: session.reference)
     }
 
-    /// Makes a waiting session the next to start, without interrupting other sessions. Sessions for which ``run(_:again:)`` was called
-    /// still start first, and a strict queue still follows its order.
+    /// Makes a waiting session the next to start, without interrupting other sessions. Sessions to which ``run(_:again:)`` or ``resume(_:)`` was
+    /// applied still start first, and a strict queue still follows its order.
     public func runNext(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.runNext, to: session.reference)
     }
@@ -54,8 +54,8 @@ extension ControllableQueue {
         try await apply(.release, to: session.reference)
     }
 
-    /// Interrupts a running session, or delays a waiting session, so that another session can start. The yielding session starts again
-    /// automatically after another session has started, or after 5 s if no other session can start.
+    /// Interrupts a running session, releases the slot of a paused session, or delays a waiting session, so that another session can start. The
+    /// yielding session starts again automatically after another session has started, or after 5 s if no other session can start.
     public func yield(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.yield, to: session.reference)
     }

@@ -26,15 +26,15 @@ public protocol ControllableQueue: Sendable {
     func deleteAccount(_ name: String, cascades: Bool) async throws
     /// Unblocks an account, so that its sessions can start again.
     func unblockAccount(_ name: String) async throws
-    /// Probes an account's unavailable endpoints immediately: one session tries each of them.
+    /// Probes each unavailable endpoint of an account immediately, with one session per endpoint.
     func retryEndpoints(of account: String) async throws
 
     // MARK: The queue
 
     /// A snapshot of the queue.
     func status() async throws -> QueueStatus
-    /// The number of upload and download sessions that run, or that start without an action by the app or the user. On a started queue, 0 means
-    /// that nothing more happens automatically.
+    /// The number of sessions that are running, or that will start without an action by the app or the user. On a started queue, 0 means that no
+    /// session starts until the app or the user acts.
     func remainingSessions() async throws -> Int
     /// The combined statistics of all sessions.
     func statistics() async throws -> QueueStatistics
@@ -124,12 +124,16 @@ public protocol ControllableQueue: Sendable {
     /// try await queue.replaceItems(.all, with: items, in: .id(draft))
     /// ```
     ///
-    /// An item has begun if it has a stored checkpoint, has restarted, is completed or failed, or is a folder that the queue has begun to read.
-    /// The session must not be running, and its last run must have ended. With ``ItemSelection/all``, the session must also have transferred
-    /// nothing, and have at most 10,000 files. Streams can't be replaced.
+    /// An item has begun if it has a stored checkpoint, has restarted, or is completed or failed. Streams can't be replaced. The session must not
+    /// have ended, no run of the session may be in progress, and at least one item must remain.
     ///
-    /// - Throws: ``QueueError``, including the code `invalidTransition` if an item has begun or the session's state does not permit the call, and
-    ///   the errors of ``addItems(_:to:)``. After an error, nothing is changed.
+    /// - With ``ItemSelection/at(_:)``, the selected items can be neither skipped items, nor folders that the queue has begun to read, nor files in
+    ///   such folders.
+    /// - With ``ItemSelection/all``, the session must be waiting, held or a draft, must have transferred nothing, and must have at most 10,000 files.
+    /// - In a session with an ``SessionOptions/expectedChecksum``, only all items can be replaced, and only with one file.
+    ///
+    /// - Throws: ``QueueError``, including the code `invalidTransition` if an item can't be replaced or the session's state does not permit the call,
+    ///   and the errors of ``addItems(_:to:)``. After an error, nothing is changed.
     func replaceItems(_ selection: ItemSelection, with items: [TransferItem], in session: SessionReference) async throws
     /// Applies an operation to one session.
     ///
@@ -144,9 +148,11 @@ public protocol ControllableQueue: Sendable {
     /// - A move places the sessions consecutively.
     /// - An update changes no session if one of the group's sessions can't use the new account or options. A failed or cancelled session is an
     ///   exception: the update skips it.
-    /// - A removal of up to 5,000 sessions removes either all of them or none.
+    /// - A removal of up to 5,000 sessions is one transaction, which removes all of the sessions or none.
     ///
     /// - Returns: The IDs of the changed sessions. For ``SessionOperation/pause``, they include waiting sessions that are now held.
+    /// - Throws: ``QueueError``, including the code `noSuchAccount`, or `noSuchSession` for an unknown ID in ``SessionGroup/sessions(_:)``. See also
+    ///   the method for the operation.
     @discardableResult
     func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID]
 }

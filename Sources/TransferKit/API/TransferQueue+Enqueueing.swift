@@ -30,7 +30,7 @@ extension TransferQueue {
     /// request. Unless it contains streams or in-memory data, such a request also succeeds if its local files are missing, or if the
     /// destinations of its downloads exist.
     ///
-    /// The call rejects two uploads with the same remote name if one would replace the other, would fail, or would be skipped
+    /// The call rejects two uploads with the same remote name if the second upload would replace the first one, fail, or be skipped
     /// (``/TransferCore/FileNaming``). This applies to plain HTTP, unless the endpoint contains the placeholder `{transfer}`, and to SFTP,
     /// unless the overwrite policy is rename. The call accepts the same local file twice. It does not compare the contents of
     /// folders. It rejects two folders with the same remote name if a file of one folder could replace a file of the other folder, or would

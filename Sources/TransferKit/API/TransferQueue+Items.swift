@@ -79,14 +79,14 @@ extension TransferQueue {
         }
     }
 
-    /// Checks that items can be replaced, and returns their rows in the database.
+    /// Checks that the selected items can be replaced, and returns the database rows of these items.
     private nonisolated func checkedItems(
         _ selection: ItemSelection, of target: SessionRecord, replacedBy items: [TransferItem]
     ) async throws -> ReplaceableItems {
         let id = target.status.id
         if case .at(let positions) = selection {
             guard positions.count <= Self.groupSize, positions.allSatisfy({ $0 >= 0 }) else {
-                throw QueueError(.invalidRequest, "At most \(Self.groupSize) items can be replaced, at positions of at least 0.")
+                throw QueueError(.invalidRequest, "Replace at most \(Self.groupSize) items in one call. Positions start at 0.")
             }
         }
         if target.options.expectedChecksum != nil {
@@ -100,7 +100,7 @@ extension TransferQueue {
         guard let replaced = try await clientReads.run({ try await store.replaceableItems(selection, of: target.key) }) else {
             throw QueueError(
                 .invalidTransition,
-                "Cannot replace items of the session \(id): one of them has begun, does not exist, or is a stream, or the session has more than \(Self.groupSize) files."
+                "Cannot replace items of the session \(id). An item has begun, does not exist or is a stream, or the session has more than \(Self.groupSize) files."
             )
         }
         guard !items.isEmpty || selection != .all && target.status.statistics.files > replaced.count else {

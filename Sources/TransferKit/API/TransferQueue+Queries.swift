@@ -14,13 +14,13 @@ extension TransferQueue {
         return status
     }
 
-    /// The number of upload and download sessions that run, or that start without an action by the app or the user.
+    /// The number of sessions that are running, or that will start without an action by the app or the user.
     ///
     /// Includes sessions that start in turn, at a later time, or after another included session, and removed sessions whose run has not ended.
-    /// Excludes paused, held, cancelled and failed sessions, sessions that wait for one of these, and sessions whose account is blocked. On a
-    /// queue that was not started, this is the number of sessions that would run or start after ``start()``.
+    /// Excludes all other sessions, such as paused and held sessions, sessions of a blocked account, and sessions that depend on an excluded
+    /// session. On a queue that was not started, this is the number of sessions that would run or start after ``start()``.
     ///
-    /// On a started queue, 0 means that the queue is idle: nothing more happens until the app or the user acts.
+    /// On a started queue, 0 means that the queue is idle: no session starts until the app or the user acts.
     public func remainingSessions() async -> Int {
         await waitForEarlierInputs()
         return scheduler.remaining(at: configuration.clock.moment)

@@ -85,7 +85,7 @@ extension TransferQueue {
         }
     }
 
-    /// Rejects forms, and items with an upload URL or a creation URL, that the session's account can't transfer. Ignores all other items.
+    /// Checks that the session's account can transfer the forms, and the items with an upload URL or a creation URL. Ignores all other items.
     nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements) async throws(QueueError) {
         guard items.contains(where: { $0.hasURL || $0.isForm }),
             let account = await definitions(of: [requirements.account])[requirements.account]

@@ -2,13 +2,13 @@ extension TransferQueue {
     /// The maximum number of sessions of a group that one transaction changes.
     static let groupSize = 10_000
 
-    /// The maximum number of sessions that one transaction changes with an operation. The removal of a session changes the session's row, and can
-    /// change the rows of sessions that depend on it.
+    /// The maximum number of sessions of a group to which one transaction applies an operation. It is lower for a removal, which can also change
+    /// the sessions that depend on a removed session.
     private static func groupSize(for operation: SessionOperation) -> Int {
         if case .remove = operation { groupSize / 2 } else { groupSize }
     }
 
-    /// Applies an operation to one session; see the method of ``ControllableQueue`` for the operation.
+    /// Applies an operation to one session; see ``ControllableQueue/apply(_:to:)-(_,SessionReference)``.
     @discardableResult
     public nonisolated func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState? {
         if case .update(let update) = operation {
@@ -21,7 +21,7 @@ extension TransferQueue {
         return result.held.isEmpty ? .paused : .held
     }
 
-    /// Applies an operation to the sessions of a group; see the method of ``ControllableQueue`` for the operation.
+    /// Applies an operation to the sessions of a group; see ``ControllableQueue/apply(_:to:)-(_,SessionGroup)``.
     @discardableResult
     public nonisolated func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
         var refused: Set<SessionID> = []
@@ -70,8 +70,8 @@ extension TransferQueue {
         let (ids, checked) = try await check(operation, onAll: found, of: group)
         var operation = checked
         if case .move(let destination) = operation { return try await move(ids, of: group, to: destination) }
-        // The removal is forced, because a later batch may contain sessions that depend on a session of this batch. The check above has already
-        // rejected a group on which other sessions depend.
+        // The removal is forced, because a later batch may contain sessions that depend on a session of this batch. Unless the
+        // caller forces the removal, the check above has already rejected a group on which other sessions depend.
         if case .remove = operation { operation = .remove(isForced: true) }
         var changed: [SessionID] = []
         // The mark of the first batch, which all later batches share; see ``InputResult/Part/mark``.
@@ -141,7 +141,6 @@ extension TransferQueue {
         switch group {
         case .all, .tag, .sessions: scheduler.sessionIndex.count
         case .account(let name): scheduler.accountKeys[name].flatMap { scheduler.sessionIndex.sessionsOfAccount[$0] } ?? 0
-        // A session whose run is ending already counts under its next state, so the count is only an estimate.
         case .state(let state): scheduler.sessionIndex.counts[state] ?? 0
         }
     }

@@ -56,7 +56,7 @@ extension ItemDrafting {
             throw Self.invalid("The name of a form's field is empty or contains a NUL character. Choose another name.")
         }
         if case .text(let text) = part.content { return FormContent.Part(field: part.field, text: text) }
-        // The media type is a header line, in which a line break would begin another line.
+        // The media type is sent in a header line, in which a line break would begin another line.
         if let type = part.mediaType, type.isEmpty || type.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
             throw Self.invalid(
                 "The media type of the field \(part.field.debugDescription) is empty or contains a control character. Write a type such as "

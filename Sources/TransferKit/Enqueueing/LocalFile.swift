@@ -47,7 +47,7 @@ enum LocalFile {
         return TransferError(.sourceLost, .notARegularFile, "\(path) is \(what). Only regular files and folders can be sent.")
     }
 
-    /// The error for a path for which stat(2) failed. If the path is a broken link or part of a link cycle, the message explains this.
+    /// The error for a path that can't be inspected or opened. If the path is a broken link or part of a link cycle, the message explains this.
     static func unavailable(_ path: FilePath, _ error: Errno) -> TransferError {
         if error == .tooManySymbolicLinkLevels {
             return TransferError(

@@ -194,8 +194,8 @@ extension QueueStore {
         }
     }
 
-    /// Selects the items that were added to a session. Omits items with an upload URL, because they have no name on the server. Once the queue has
-    /// begun to read a folder, the folder's row is in `directory` instead of `item`.
+    /// Selects the items that were added to a session. Omits items with an upload URL, because they have no name on the server. A folder that the
+    /// queue has begun to read is selected from `directory`; its row in `item`, which has a `place`, is omitted.
     private static let namedItems = """
         SELECT destination, kind, source, position, NULL FROM file WHERE session = ?1 AND directory IS NULL AND upload_url IS NULL
         UNION ALL SELECT destination, 'folder', source, NULL, NULL FROM directory WHERE session = ?1 AND parent IS NULL

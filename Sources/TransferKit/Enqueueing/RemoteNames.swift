@@ -2,7 +2,7 @@ package import Foundation
 package import SystemPackage
 package import TransferCore
 
-/// The remote names of an account's uploads, each with its local source.
+/// The remote names of uploaded items, each with the item's local source. Finds clashes between the names.
 package struct RemoteNames {
     /// An item with a remote name.
     private struct Owner {

@@ -117,8 +117,8 @@ extension SessionDraft {
         self.refusal = refusal
     }
 
-    /// The name of a session without a given name: the name of its first item, and the number of other items. The name of the endpoint's folder
-    /// is the name of the account.
+    /// The name of a session without a given name: the name of its first item, and the number of other items. If the first item is the endpoint's
+    /// folder, the account's name replaces the item's name.
     private static func name(_ first: TransferItem, of count: Int, account: String) -> String {
         let name = first.destination?.isEndpointFolder == true ? account : first.shownName
         return count == 1 ? name : "\(name) and \(count - 1) more"

@@ -27,7 +27,7 @@ package final class Mailbox: Sendable {
     private struct State: Sendable {
         var envelopes: [Envelope] = []
         var deferrableCount = 0
-        /// The uptime at which the first deferrable input was added.
+        /// The uptime at which the first waiting deferrable input was added.
         var deferrableSince = Duration.zero
         var timer: Task<Void, Never>?
         var refusesCommands = false

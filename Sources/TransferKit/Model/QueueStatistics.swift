@@ -1,5 +1,5 @@
-/// The combined statistics of all sessions of a queue, in all states except drafts. Removed sessions count only in ``secondsElapsed`` and
-/// ``averageRate``.
+/// The combined statistics of all sessions of a queue, in all states except drafts. Removed sessions count only in ``secondsElapsed``,
+/// ``averageRate`` and ``removalsDue``.
 public struct QueueStatistics: Hashable, Sendable, Codable {
     /// The number of files. A folder that has not been read yet counts as one file.
     public var files: Int
@@ -27,7 +27,7 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var averageRate: Double?
     /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
-    /// The number of pending removals of unfinished uploads from servers, for example after sessions were cancelled or files restarted.
+    /// The number of pending removals of unfinished uploads from servers, for example after sessions were removed or files restarted.
     public var removalsDue: Int
 
     package init(

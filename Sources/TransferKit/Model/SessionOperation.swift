@@ -4,7 +4,7 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case run(again: Bool = false)
     /// Makes the session the next to start.
     case runNext
-    /// Pauses the session, which keeps its slot.
+    /// Pauses a running session, which keeps its slot. Holds a waiting session instead.
     case pause
     /// Resumes the session after a pause, or releases it after a hold.
     case resume

@@ -40,7 +40,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var error: TransferError?
     /// The local file of the first item that failed; nil if no item failed.
     public var failedItem: FilePath?
-    /// When the session was enqueued.
+    /// When the session was enqueued or, if it was first a draft, when the draft was saved.
     public var createdAt: Date
     /// When the session first ran; nil before its first run, or after a repeated run was requested.
     public var startedAt: Date?
@@ -78,7 +78,7 @@ extension SessionStatus {
 }
 
 extension QueueStatus {
-    /// Creates a snapshot of another kind of queue, such as a fleet, which is not idle and has no limits.
+    /// Creates a snapshot of another kind of queue, such as a fleet. Sets no limits, and ``isIdle`` to false.
     ///
     /// - Parameter counts: The number of sessions in each state.
     package init(mode: Mode, counts: [SessionState: Int], orderRevision: UInt64, revision: UInt64) {

@@ -1,7 +1,7 @@
 /// The time that the files of a session spent in each phase of a transfer. Shows whether the network, the server or this machine is slow.
 ///
 /// Each value is the sum over all attempts of all files, in seconds. If several files are in flight, the sum of all values can exceed the
-/// running time of the session. Attempts that a crash of the process ended are missing. A file with several segments counts as transferring
+/// running time of the session. Attempts that ended with a crash of the process are missing. A file with several segments counts as transferring
 /// while any of them moves bytes.
 public struct TransferTimes: Hashable, Sendable, Codable {
     /// The time before the first byte of content moved: for connecting, for logging in, and for requests that create or find an upload.

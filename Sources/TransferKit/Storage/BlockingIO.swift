@@ -166,8 +166,8 @@ private final class BlockingQueues: Sendable {
             state.running -= 1
             state.calls[owner]?.running -= 1
             if let calls = state.calls[owner], calls.running == 0, !calls.isWaiting { state.calls[owner] = nil }
-            // At most one call may start here. If this owner has no running call left, its next call comes first: it may use a reserve
-            // thread, so it could start even beside another call.
+            // Only one call starts here. If this owner has no running call left, its next call comes first. With the reserve threads, that
+            // call may always start, so it must not wait until a call of another owner has ended.
             let isOwnersTurn = state.calls[owner].map { $0.running == 0 && $0.isWaiting } ?? false
             let index = isOwnersTurn ? state.turns.firstIndex(of: owner) : state.turns.firstIndex { mayStart($0, state) }
             guard let index, let body = state.calls[state.turns[index]]?.next() else {

@@ -15,7 +15,7 @@ import TransferCore
 /// The file outlives the process. A complete stream needs no producer. Another producer can continue an incomplete stream.
 package final class StreamSpool: Sendable {
     private struct State: Sendable {
-        /// Nil if the producer belonged to a process that has ended.
+        /// Nil if the producer belonged to a process that has ended, until another producer continues the stream.
         var producer: StreamProducer?
         /// The task that copies the producer's bytes to the file.
         var pump: Task<Void, Never>?

@@ -40,8 +40,8 @@ final class EventBuffer: Sendable {
             cost += event.cost
         }
 
-        /// Adds an unstored event, which has no number of its own. If the buffer is full, or events were dropped before, drops the event.
-        /// The loss can't be reported as a gap, because a gap is a range of event numbers.
+        /// Adds an unstored event, which has no number of its own. If the buffer is full, or a gap is pending (`missed`), drops the event. The
+        /// loss can't be reported as a gap, because a gap is a range of event numbers.
         mutating func appendUnnumbered(_ event: QueueEvent, capacity: Int) {
             if event.isProgress {
                 // Newer progress replaces pending progress.

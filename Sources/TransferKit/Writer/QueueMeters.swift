@@ -12,12 +12,10 @@ struct QueueMeters: Sendable {
     /// Whether the app has chosen a backend. Without one, nothing is recorded.
     private var isEnabled: Bool { !(MetricsSystem.factory is NOOPMetricsHandler) }
 
-    /// Records the start of a session's run.
     mutating func begin(_ id: SessionID, _ labels: RunLabels) {
         if isEnabled { runs[id] = labels }
     }
 
-    /// Records the duration of a run that has ended.
     func recordRun(of account: String?, _ labels: RunLabels, _ duration: Duration) {
         guard isEnabled else { return }
         CoreMetrics.Timer(label: "transferkit_run", dimensions: [("account", account ?? Self.unknown)] + labels.dimensions)

@@ -18,7 +18,6 @@ struct RecentRates: Sendable {
         return seconds > 0 ? sums.values.reduce(0) { $0 + $1.bytes } / seconds : nil
     }
 
-    /// Records a run that has ended.
     mutating func add(bytes: Int64, in duration: Duration, account: AccountKey) {
         guard bytes > 0, duration > .zero else { return }
         let before = sums[account] ?? Sum(bytes: 0, seconds: 0)

@@ -123,8 +123,8 @@ extension TransferQueue {
         }
     }
 
-    /// Interrupts all runs if the database has refused changes for too long, or if too many run events wait to be stored. Otherwise, too much
-    /// progress would be lost if the process ended.
+    /// Interrupts all runs if the database has refused changes for too long, or if too many inputs wait to be stored. Otherwise, too much progress
+    /// would be lost if the process ended.
     func interruptRunsDuringRefusal(at uptime: Duration) {
         guard let refusal, refusal.isTooLong(at: uptime, pendingInputs: mailbox.count) else { return }
         for (number, run) in runs {
@@ -261,7 +261,7 @@ extension TransferQueue {
 
 /// A period in which the database refuses changes.
 struct StorageRefusal: Sendable {
-    /// The number of run events that may wait to be stored before runs are interrupted. The pending events are later stored in one transaction.
+    /// The number of waiting inputs, mostly run events, at which runs are interrupted. The inputs are later stored in one transaction.
     static let maximumPendingEvents = 1_000
     private static let longest = Duration.seconds(10)
 

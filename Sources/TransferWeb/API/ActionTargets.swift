@@ -37,9 +37,9 @@ struct ActionTargets: Sendable {
         self.group = group
     }
 
-    /// Returns the selected sessions, from the last to the first, each with the session that now follows it. `next` is nil for the last
-    /// session of the queue. To undo moves made after this call, take the sessions in the returned order: move each one before its `next`,
-    /// or to the end if `next` is nil.
+    /// Returns the selected sessions except drafts, from the last to the first, each with the session that now follows it. `next` is nil for
+    /// the last session of the queue. To undo moves made after this call, take the sessions in the returned order: move each one before its
+    /// `next`, or to the end if `next` is nil.
     func formerSuccessors(in queue: any ControllableQueue) async throws -> [(id: SessionID, next: SessionID?)] {
         let sessions = try await queue.sessions(in: group).filter { $0.index >= 0 }.sorted { $0.index > $1.index }
         var successors: [(id: SessionID, next: SessionID?)] = []

@@ -107,11 +107,11 @@ struct OperationRequest: Sendable {
         return name == "enqueue" ? .enqueue(to: destination, isHeld: isHeld) : .move(to: destination)
     }
 
-    /// Returns the destination of a move. If the client sent a revision of the order, the destination is an index with that
-    /// revision.
+    /// Returns the destination of the operation `move` or `enqueue`. If the client sent a revision of the order, the destination is an index with
+    /// that revision.
     ///
-    /// This method reads the index before the transaction of the move. If the order still has the expected revision in the transaction, it also had
-    /// this revision when the index was read, because revisions only grow.
+    /// This method reads the index before the transaction of the operation. If the order still has the expected revision in the transaction, the
+    /// order also had this revision when the index was read, because revisions only grow.
     private func destination(for sessions: [SessionID], expecting revision: UInt64?, in queue: any ControllableQueue) async throws
         -> MoveDestination
     {
@@ -124,7 +124,7 @@ struct OperationRequest: Sendable {
             case .end, nil: .end
             }
         }
-        // The index refers to the order without the moved sessions. Drafts have no index.
+        // The index refers to the order without the moved sessions. Enqueued sessions are drafts, which are not in the order.
         let moved = name == "move" ? try await queue.sessions(in: .sessions(sessions)) : []
         func index(beside id: SessionID, _ offset: Int) async throws -> MoveDestination {
             let other = try await queue.status(of: id).index

@@ -51,7 +51,7 @@ struct SessionFilter: Sendable {
 
     var isActive: Bool { !states.isEmpty || hasCriteria }
 
-    /// Whether the request itself limits the list, in addition to the preset states.
+    /// Whether the request itself, and not only the preset, limits the list.
     var hasCriteria: Bool { namesStates || account != nil || tag != nil || text != nil }
 
     /// Whether the list contains only drafts, which have no index in the queue.

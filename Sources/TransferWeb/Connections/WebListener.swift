@@ -196,7 +196,7 @@ final class BodyReader {
     }
 }
 
-/// The connections with requests in progress. After ``close()``, rejects new connections.
+/// The connections with requests in progress. After ``close()``, rejects new requests.
 private final class OpenChannels: Sendable {
     private let state = Locked<(isClosed: Bool, channels: [ObjectIdentifier: any Channel])>((isClosed: false, channels: [:]))
 

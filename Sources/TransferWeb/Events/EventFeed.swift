@@ -39,7 +39,7 @@ actor EventFeed {
     private static let retryDelay = Duration.milliseconds(500)
     private let didReceive: @Sendable (QueueEvent) async -> Void
 
-    /// The events with a revision, oldest first.
+    /// The events except progress, oldest first.
     private var stored: [NumberedEvent] = []
     private var progress: [ProgressSubject: NumberedEvent] = [:]
     /// The position after all received events.
@@ -48,13 +48,15 @@ actor EventFeed {
     private static let historyLimit: UInt64 = 100
     /// The revision of the last received event; nil before the first contact with the queue.
     private var revision: UInt64?
-    /// The revision at the first contact with the queue. The events up to this revision are from before the start of the server.
+    /// The revision at the first contact with the queue; 0 after a change of the database. The events up to this revision are from before the
+    /// start of the server.
     private var startRevision: UInt64 = 0
     /// The revision after which ``stored`` contains every received event.
     private var firstRevision: UInt64 = 0
-    /// The position after which ``stored`` contains every received event with a revision.
+    /// The position after which ``stored`` contains every received event except progress.
     private var firstNumber = 0
-    /// The position after the events of earlier databases. The change log does not contain these events.
+    /// The position after the events of earlier databases, and after the gap that replaces these events. The change log does not contain
+    /// these events.
     private var databaseNumber = 0
     /// Whether the process that owns the queue responds.
     private(set) var isReachable = false
@@ -78,7 +80,7 @@ actor EventFeed {
             do {
                 let current = try await queue.status().revision
                 if let known = revision, max(known, startRevision) > current {
-                    // The queue has another database, for example from a backup. No client has received any of its events.
+                    // The queue has another database, for example from a backup. Every later event is new, whatever its revision.
                     startRevision = 0
                     let gap = QueueEvent.gap(upTo: current)
                     await didReceive(gap)
@@ -148,7 +150,8 @@ actor EventFeed {
         for subscriber in subscribers.values { subscriber.yield() }
     }
 
-    /// Returns the signals for one client: a signal after each new event. Several events can cause one signal.
+    /// Returns the signals for one client: the first immediately, and another after each call of ``wake()``, for example for a new event.
+    /// Several calls can cause one signal.
     func signals() -> AsyncStream<Void> {
         let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = nextSubscriber

@@ -25,7 +25,7 @@ struct EventStream: Sendable {
             problem.headers = [(name: "Retry-After", value: "5")]
             throw problem
         }
-        // Read the revision before the client gets the headers. All events after the headers must reach the client, even if the server reaches the
+        // Read the revision before the client gets the headers. All events after the headers must reach the client, even if the feed reaches the
         // queue only later.
         let start: UInt64? = if let revision { revision } else { await currentRevision() }
         var response = WebResponse(200, "text/event-stream")
@@ -161,7 +161,7 @@ private final class ClientSlot: Sendable {
 
 private struct EventOutput {
     private var writer: any ResponseBodyWriter
-    /// Whether the queue can be reached, according to the last event `owner`.
+    /// Whether the queue can be reached, according to the last event `owner`; true before the first one.
     private var wasReachable = true
 
     init(_ writer: any ResponseBodyWriter) { self.writer = writer }

@@ -31,7 +31,8 @@ actor RateHistory {
 
     /// Returns the samples that a client does not have yet.
     ///
-    /// - Parameter number: The number of the last sample that the client has; 0 for all samples.
+    /// - Parameter number: The number of the last sample that the client has; 0 for all samples. A number greater than ``last`` is from before a
+    ///   restart of the server, and also selects all samples.
     func json(after number: Int64) -> JSONValue {
         let count = number > last ? samples.count : Int(clamping: last - number)
         return [

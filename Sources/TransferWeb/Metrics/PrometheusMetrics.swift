@@ -6,8 +6,8 @@ import Locking
 /// ``WebServer`` serves its metrics at `/metrics`. An app can collect the metrics of its other libraries with the same object, by passing
 /// it to `MetricsSystem.bootstrap(_:)`.
 ///
-/// In the names of metrics and labels, an underscore replaces each character other than an ASCII letter or digit. A counter's name ends with
-/// `_total`, and a timer's with `_seconds`.
+/// In the names of metrics and labels, an underscore replaces each character other than an ASCII letter or digit, and precedes a digit at the
+/// start. A counter's name ends with `_total`, and a timer's with `_seconds`.
 public final class PrometheusMetrics: MetricsFactory {
     /// The maximum number of metrics. Each combination of labels is a separate metric. Further metrics are not collected, so an app that
     /// creates ever more labels can't use up the memory.

@@ -30,8 +30,9 @@ actor QueueMetrics {
     private var accounts: Set<String> = []
     /// The gauges, by their names and the values of their labels.
     private var gauges: [[String]: (name: String, labels: [(String, String)])] = [:]
-    /// The ended sessions whose accounts have not been read yet, at most 10,000. Many sessions can end in a short time, for example while the server
-    /// reads missed events. The queue limits the number of connections, so the accounts are read one at a time.
+    /// The completed and failed sessions whose accounts have not been read yet, at most 10,000; further sessions are not counted. Many sessions can
+    /// end in a short time, for example while the server reads missed events. The queue limits the number of connections, so the accounts are
+    /// read one at a time.
     private let ends: AsyncStream<(id: SessionID, result: String)>.Continuation
 
     init(_ queue: any ControllableQueue, _ registry: PrometheusMetrics) {

@@ -118,7 +118,7 @@ struct PageRouter: Sendable {
             let status = try await queue.status()
             return Overview(status: status, statistics: try await queue.statistics(), accounts: try await queue.accounts())
         }
-        // Read the order first. If it changes in between, a move with the older revision fails instead of using a wrong index.
+        // Read the order first. If the order changes in between, a move with the older revision fails instead of using a wrong index.
         let (order, page) = try await api.snapshots.value(for: "page \(filter.key)") { [queue, scanLimit = api.scanLimit] in
             (try await queue.status().orderRevision, try await filter.page(of: queue, scanning: scanLimit))
         }

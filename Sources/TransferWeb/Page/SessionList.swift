@@ -24,7 +24,7 @@ struct SessionList {
         """
     }
 
-    /// The rows, or a text that explains an empty list. The script replaces the rows with the same markup.
+    /// The rows, or a text that explains an empty list.
     var rows: HTML {
         guard !state.page.sessions.isEmpty else { return state.filter.isActive ? noMatch : empty }
         return """

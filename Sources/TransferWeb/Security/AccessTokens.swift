@@ -28,7 +28,8 @@ struct AccessTokens: Sendable {
 
     /// Reads the tokens, and creates missing tokens. Blocks.
     ///
-    /// - Throws: A ``WebServerError`` if a file can't be read or created, if other users can access it, or if its token is too short.
+    /// - Throws: A ``WebServerError`` if the folder or a file can't be created, if a file can't be read, if other users can access it, or if its
+    ///   token is too short.
     static func load(from folder: FilePath) throws(WebServerError) -> AccessTokens {
         do {
             // The server can start before any owner of the queue has created the folder.

@@ -13,8 +13,8 @@ final class Admission: Sendable {
 
     let tokens: AccessTokens
     private let requestGuard: RequestGuard
-    /// Separate limits for clients with a valid token and for all other clients, so that the other clients can't use up the limit of the
-    /// clients with a token.
+    /// Separate limits for clients with a valid token or cookie and for all other clients, so that the other clients can't use up the limit
+    /// of the clients with access.
     private let (tokenClients, otherClients): (RequestRate, RequestRate)
     private let isReadOnly: Bool
     private let isSecure: Bool
@@ -64,7 +64,7 @@ final class Admission: Sendable {
 
     private func limited(_ access: Access) -> Access { isReadOnly ? .read : access }
 
-    /// The header that sets the cookie, for a token that a person enters; nil for an unknown token.
+    /// The header that sets the cookie for the token of a sign-in request; nil for an unknown token.
     func cookie(for token: String) -> (name: String, value: String)? {
         guard let access = tokens.access(bearer: token) else { return nil }
         return (

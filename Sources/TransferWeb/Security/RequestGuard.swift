@@ -30,7 +30,7 @@ struct RequestGuard: Sendable {
         switch request["Sec-Fetch-Site"]?.lowercased() {
         case nil, "same-origin", "none": return nil
         default:
-            // A link on another site may open the start page or the login page. The session cookie is SameSite=Strict, so the browser omits it.
+            // A link on another site may open the start page or the login page. The cookie is SameSite=Strict, so the browser omits it.
             let isLink = request.method == "GET" && request["Sec-Fetch-Mode"]?.lowercased() == "navigate"
             guard isLink, request.path == "/" || request.path == "/login" else {
                 return Problem(403, "foreignOrigin", "A page of another site caused the request.")

@@ -31,14 +31,12 @@ package struct SettingFormat<Value>: Sendable {
 }
 
 extension SettingFormat<Bool> {
-    /// `true` or `false`.
     package static var flag: Self {
         Self("true or false", parse: { $0 == "true" ? true : $0 == "false" ? false : nil }, text: { "\($0)" })
     }
 }
 
 extension SettingFormat<Int> {
-    /// A number in a range.
     package static func number(_ range: ClosedRange<Int>) -> Self {
         Self("a number from \(range.lowerBound) to \(range.upperBound)", parse: { Int($0).flatMap { range.contains($0) ? $0 : nil } }) {
             "\($0)"
@@ -70,7 +68,6 @@ extension SettingFormat<Duration> {
 }
 
 extension SettingFormat<String> {
-    /// Any text.
     package static var anyText: Self { Self("a text", parse: { $0 }, text: { $0 }) }
 
     /// Non-empty text without NUL characters.

@@ -42,8 +42,8 @@ extension PromiseCheck {
     /// Checks the state after an interrupted attempt.
     ///
     /// - Parameters:
-    ///   - mustHaveCheckpoint: Whether the attempt must have saved a checkpoint, if uploads resume. After one byte, the attempt may not
-    ///     have saved a checkpoint yet.
+    ///   - mustHaveCheckpoint: Whether the attempt must have saved a checkpoint, if uploads resume. If the connection breaks after one byte,
+    ///     the attempt may not have saved a checkpoint yet.
     ///   - mayBeComplete: Whether the other end may have the whole file.
     private func requireInterrupted(
         _ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, mustHaveCheckpoint: Bool = true, mayBeComplete: Bool

@@ -10,7 +10,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
     /// The time after which the check considers an attempt hung.
     let deadline: Duration
 
-    /// A file size that exceeds any buffer of a transport, so that tests can stop an attempt half-way.
+    /// A file size in bytes that exceeds the buffers of a transport, so that checks can stop an attempt half-way.
     static var largeSize: Int { 3 * 1024 * 1024 + 7 }
 
     static var logger: Logger { Logger(label: "transport-testing") { _ in SwiftLogNoOpLogHandler() } }

@@ -48,8 +48,8 @@ import Testing
         }
     }
 
-    /// The scheme `rufh` selects the IETF protocol for resumable uploads, for new and for changed endpoints. The setting `dialect`
-    /// takes precedence over the scheme.
+    /// The scheme `rufh` sets `dialect` to `ietf`, for new and for changed endpoints. The scheme `tus` keeps the setting of an existing endpoint,
+    /// and `--setting` replaces it.
     @Test func schemeSelectsProtocol() async throws {
         let program = try TransferQ()
         func settings() async throws -> [[String: String]] {

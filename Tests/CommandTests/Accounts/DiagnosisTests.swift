@@ -56,7 +56,7 @@ import Testing
         #expect(try await TransferQ().run("doctor", "--timeout", timeout).status == 2)
     }
 
-    /// Another user could have read the token, so the commands reject it.
+    /// Another user could have read the token, so the commands reject the file.
     @Test func rejectsCredentialFileReadableByOthers() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

@@ -77,7 +77,7 @@ import TransferCore
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
-    /// Also checks the events that the option `--item-progress` adds.
+    /// Also checks that `--item-progress` adds the event `itemStarted`.
     @Test func sendsCopyOfDeletedFile() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

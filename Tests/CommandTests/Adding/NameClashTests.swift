@@ -8,7 +8,7 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// The queue rejects two items with the same remote name if one of their files would be lost.
+/// The queue rejects items whose remote names clash if a file would be lost, or if the first endpoint would reject the second item.
 @Suite struct NameClashTests {
     private let folder: TemporaryFolder
 
@@ -60,8 +60,8 @@ import TransportTUS
         ("https://one.example/", .never, false),
     ]
 
-    @Test(arguments: policies) func rejectsNameClashesThatLoseFiles(address: String, policy: OverwritePolicy, isRejected: Bool) async throws
-    {
+    @Test(arguments: policies)
+    func rejectsNameClashesUnlessBothFilesAreKept(address: String, policy: OverwritePolicy, isRejected: Bool) async throws {
         let queue = try await open([address])
         let items = try ["one/clip.mov", "two/clip.mov"].map { TransferItem(try file($0)) }
         let options = SessionOptions(overwrite: policy)
@@ -131,7 +131,7 @@ import TransportTUS
         ("https+put://one.example/", .never, true), ("https+form://one.example/", .never, true),
         ("https+put://one.example/{transfer}/{path}", .never, false), ("https://one.example/", .never, false),
         ("sftp://me@one.example/in/", .always, true), ("sftp://me@one.example/in/", .skip, true),
-        // The upload of a second file with the same name fails, so no file is lost.
+        // The second file with the same name fails (`never`) or gets another name (`rename`), so no file is lost.
         ("sftp://me@one.example/in/", .never, false), ("sftp://me@one.example/in/", .rename, false),
     ]
 

@@ -15,7 +15,7 @@ import TransferCore
         return program
     }
 
-    /// If the command accepted both files, one would silently replace the other.
+    /// If the command accepted both files, only one of them would arrive.
     @Test(arguments: [
         "sftp://me@one.example/in/", "https+put://one.example/in/", "https+put://one.example/{name}", "https+form://one.example/",
     ])
@@ -55,7 +55,6 @@ import TransferCore
         #expect(status == 0 ? clashing.warnings == "" : clashing.diagnostics.contains("--to"), "\(clashing.diagnostics)")
     }
 
-    /// These servers store two files with the same name separately.
     @Test(arguments: [
         ("https://one.example/", []), ("https+form://one.example/{transfer}", []),
         ("https+form://one.example/", ["--setting", "field.id={transfer}"]), ("https+put://one.example/{transfer}/{name}", []),
@@ -198,8 +197,8 @@ import TransferCore
         #expect(try await program.run("add", "place", "one/reel", "--metadata", "ab=1").status == 0)
     }
 
-    /// Folders with the same name are merged. No file can be lost, because an upload fails if a file with the same name exists.
-    @Test func mergesFoldersWithSameName() async throws {
+    /// The server merges folders. No file can be lost, because an upload fails if a file with the same name exists.
+    @Test func acceptsFoldersWithSameNameButNotFolderAndFile() async throws {
         let program = try program()
         for folder in ["one/stills", "two/stills", "three"] {
             let path = program.folder.path.pushing(FilePath(folder)).string

@@ -4,7 +4,7 @@ import Testing
 import TransferCommands
 import TransferKit
 
-/// `add --draft` and `enqueue`, and the folder to which relative paths refer.
+/// Drafts, and relative paths in arguments.
 @Suite(.serialized) struct DraftCommandTests {
     private func program() async throws -> TransferQ {
         let program = try TransferQ()

@@ -10,7 +10,7 @@ import Testing
 
 /// Processes that hold secrets hide their memory from other processes of the same user.
 @Suite(.enabled(if: geteuid() == 0, "Requires root to act as another user")) struct MemoryProtectionTests {
-    /// A storage folder of another user. The tests run commands as this user. The path of the folder's control socket is longer than a socket address
+    /// Runs commands as another user, with a storage folder of this user. The path of the folder's control socket is longer than a socket address
     /// allows (unix(7)).
     private struct OtherUser {
         let program: TransferQ
@@ -35,7 +35,7 @@ import Testing
             return result
         }
 
-        /// Expects that root owns the files of a process in `/proc`, because the process is not dumpable (proc(5)).
+        /// Expects that root owns the files in a process's folder in `/proc`, but not the folder, because the process is not dumpable (proc(5)).
         func expectHiddenMemory(of process: pid_t) {
             var status = stat()
             #expect(unsafe stat("/proc/\(process)/environ", &status) == 0 && status.st_uid == 0)

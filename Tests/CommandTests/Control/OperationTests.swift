@@ -57,7 +57,7 @@ import TransferKit
     }
 
     /// A waiting session has no run to interrupt.
-    @Test func yieldReportsOnlyChangedSessions() async throws {
+    @Test func yieldReportsNoWaitingSessions() async throws {
         let (program, ids) = try await program(2)
         for words in [[ids[0]], ["--all"], ids] {
             let result = try await program.succeed(["yield"] + words)
@@ -259,7 +259,7 @@ extension TransferQ {
         try #require(status == 130)
     }
 
-    /// Runs the queue in this process, and pauses a session while the session runs. Only the owner of a queue can pause a running session.
+    /// Runs the queue in this process until a session runs, and pauses the session. The session stays paused when the queue has shut down.
     func pauseRunningSession(_ id: String) async throws {
         let queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map(\.transport))
         let session = try await queue.session(try #require(SessionID(id)))

@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 
 @Suite struct SelectionTests {
-    /// Adds seventeen sessions, so that at least two IDs begin with the same hexadecimal digit.
+    /// Adds sixteen sessions to the account `one`, and a last session to the account `two`.
     private func programWithSessions() async throws -> (TransferQ, ids: [String]) {
         let program = try TransferQ()
         for account in ["one", "two"] { try await program.succeed("account", "add", account, "https://\(account).example/") }

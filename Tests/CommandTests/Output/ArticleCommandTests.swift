@@ -2,7 +2,8 @@ import Foundation
 import Testing
 import TransferCommands
 
-/// The commands in the README, the articles and the samples' texts, except the article about fleets, whose commands belong to another program.
+/// The commands in the README, the articles and the samples' texts. The article about fleets is excluded, because its commands belong to another
+/// program.
 @Suite struct ArticleCommandTests {
     @Test func commandsAreValid() async throws {
         var count = 0

@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    /// Adds a session and leaves it paused. Only the owner that runs a session can pause it.
+    /// Adds a session and leaves it paused. Only a running session can be paused.
     private func leavePausedSession(_ studio: LoopbackStudio) async throws {
         try studio.program.folder.sparseFile("large", size: 64 << 20)
         let id = try await studio.program.succeed("add", "studio", "large", "--now", "--rate", "64K").lines[0]

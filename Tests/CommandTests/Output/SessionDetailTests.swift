@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    /// The server handles few bytes per second, so most of the time is spent on content.
+    /// The server is slow, so most of the time is spent on content.
     @Test(.timeLimit(.minutes(10))) func showsWhereTimeWent() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             try studio.program.folder.file("slow", size: 3 << 20)

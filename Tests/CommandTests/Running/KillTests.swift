@@ -3,7 +3,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// Repeated kills lose no data, and confirmed bytes are not sent again.
+/// Repeated kills lose no data. Uploads don't send confirmed bytes again.
 @Suite struct KillTests {
     private static let size = 100 << 20
     /// The maximum number of bytes in transit between two sockets when one end is killed.

@@ -82,7 +82,7 @@ import Testing
 }
 
 extension TransferQ {
-    /// Changes the database directly while no process owns the queue.
+    /// Changes the database directly. No process may own the queue during this call.
     func changeDatabase(_ sql: String) async throws {
         let script = "import sqlite3, sys; store = sqlite3.connect(sys.argv[1]); store.execute(sys.argv[2]); store.commit()"
         let path = store.appending("queue.sqlite").string

@@ -7,8 +7,8 @@ import Testing
 @Suite struct RemovalTests {
     /// Leaves an unfinished upload on the server and cancels its session while no process owns the queue.
     ///
-    /// The upload is slow, so it stays incomplete and few bytes are in transit when the run stops. The server receives those bytes before
-    /// it removes the upload.
+    /// The upload is slow, so the upload is incomplete when the run stops, and only few bytes are in transit. The server receives these bytes
+    /// before it removes the upload.
     private func leaveUnfinishedUpload(at studio: LoopbackStudio) async throws {
         let program = studio.program
         try program.folder.file("reel", size: 128 << 20)

@@ -87,7 +87,7 @@ import TransferKit
         let program = try TransferQ()
         try await program.succeed("list")
         let database = try FileHandle(forUpdating: URL(fileURLWithPath: program.store.appending("queue.sqlite").string))
-        // Removes the write-ahead log, which would repair the database, and overwrites everything except the header.
+        // Removes the write-ahead log, which would repair the database, and overwrites 8 KiB after the header.
         try? FileManager.default.removeItem(atPath: program.store.appending("queue.sqlite-wal").string)
         try database.seek(toOffset: 100)
         try database.write(contentsOf: Data(repeating: 0x41, count: 8192))
@@ -205,7 +205,7 @@ import TransferKit
         for folder in [program.folder.path, parent, store] { #expect(try isSynced(folder), "\(folder)") }
     }
 
-    /// The command creates the download folder. This folder must not disappear after a power failure.
+    /// The download folder, which the command creates if necessary, must not disappear after a power failure.
     @Test(arguments: ["new", "existing"]) func syncsParentOfDownloadFolder(name: String) async throws {
         var program = try TransferQ()
         try await program.succeed("account", "add", "studio", "http+put://127.0.0.1:9/in/")

@@ -13,9 +13,9 @@ import TransferKit
     import Darwin
 #endif
 
-/// An owner that exits after it has performed a command's request, before the command receives the response.
+/// An owner that exits while a command uses its queue.
 ///
-/// Relays messages between commands and a queue in this process, and withholds the response to that request.
+/// Relays messages between commands and a queue in this process. Can withhold the response to the last request.
 final class ExitingOwner: Sendable {
     let queue: TransferQueue
     private let server: ControlServer
@@ -86,7 +86,7 @@ final class ExitingOwner: Sendable {
         await server.shutDownQueue()
     }
 
-    /// Accepts the next client. Throws `Errno.timedOut` if no client connects.
+    /// Accepts the next client. Throws `Errno.timedOut` if no client connects within two minutes.
     private func accept() throws -> FileDescriptor {
         var waiting = pollfd(fd: listener.rawValue, events: Int16(POLLIN), revents: 0)
         guard unsafe poll(&waiting, 1, 120_000) > 0 else { throw Errno.timedOut }

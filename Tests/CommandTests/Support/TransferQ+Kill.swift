@@ -8,7 +8,8 @@ import Testing
 #endif
 
 extension TransferQ {
-    /// The number of kills in a test. For a longer campaign: `TRANSFERKIT_KILLS=1000 Tests/run --filter KillTests`.
+    /// The number of kills in a test, 20 by default; some tests use half of it. To set another number:
+    /// `TRANSFERKIT_KILLS=1000 Tests/run --filter KillTests`.
     static let kills = Int(ProcessInfo.processInfo.environment["TRANSFERKIT_KILLS"] ?? "") ?? 20
 
     /// Starts `transferq run`, and kills the process shortly after the first line of output for which `isDue` returns true.

@@ -14,7 +14,7 @@ struct RemainingPartFileTests {
         return Checkpoint(data: try JSONEncoder().encode(stored), confirmed: 100)
     }
 
-    /// Returns a connector whose server responds to requests with the given statuses. The server does not respond if the status is nil.
+    /// Returns a connector whose server responds with the given statuses, except to requests for attributes. A nil status means no response.
     private func connector(_ status: @escaping @Sendable (PacketType?) -> Status.Code?) -> PeerConnector {
         PeerConnector(
             peer: ScriptedPeer { request in

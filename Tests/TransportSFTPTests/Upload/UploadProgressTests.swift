@@ -74,7 +74,7 @@ import TransportSFTP
         #expect(checkpoint.isSound(.max - 3, for: .max))
     }
 
-    @Test(arguments: 0..<100) func eachAttemptSendsEachMissingByteOnce(seed: UInt64) async throws {
+    @Test(arguments: 0..<100) func sendsMissingBytesWithoutRepetition(seed: UInt64) async throws {
         var generator = Generator(state: seed)
         let size = Int64.random(in: 1...60_000_000, using: &generator)
         let saved = CheckpointRecorder()

@@ -149,7 +149,7 @@ import TransportSFTP
 
     // MARK: Resuming
 
-    /// Interrupts an upload, and returns its first checkpoint with a given position.
+    /// Interrupts an upload. Returns its first checkpoint, but with the given confirmed position.
     private func interruptUpload(_ transfer: TestTransfer, _ source: UploadSource, at position: Int64) async throws -> Checkpoint {
         transfer.fixture.connector.cuts.cut(.fromClient, after: 400_000)
         _ = await transfer.failure { try await transfer.upload(source) }
@@ -221,9 +221,9 @@ import TransportSFTP
         }
     }
 
-    /// If a server has no atomic renames, the transport removes the existing file only if this file may be the reason why the rename fails.
+    /// The server has no atomic renames, and rejects the rename with the given status.
     @Test(arguments: [Status.Code.failure, .fileExists, .permissionDenied, .noSpace, .quotaExceeded, .unsupported, .invalidName])
-    func keepsExistingFileIfRenameIsImpossible(code: Status.Code) async throws {
+    func removesExistingFileOnlyIfItMayPreventRename(code: Status.Code) async throws {
         let peer = ScriptedPeer { request in
             switch request.type {
             case .open: [ScriptedPeer.handle(request.id)]

@@ -29,7 +29,7 @@ import TransportTUS
         await basic.end()
     }
 
-    @Test func sendsNothingToOtherOrigins() async throws {
+    @Test func sendsNoCredentialsToOtherOrigins() async throws {
         let other = try ScriptedServer { request, _ in [request.method == "HEAD" ? .offset(0) : .accepted(1)] }
         var upload = try upload(.bearer(.environment("T")), answers: [])
         upload.endpoint.settings["header.X-Tenant"] = "a"
@@ -66,7 +66,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func errorsContainServerMessagesWithoutSecrets() async throws {
+    @Test func errorsContainFirstLineOfServerMessage() async throws {
         let upload = try upload(.bearer(.environment("T")), answers: [[.tus(400, body: "the name is\u{7} taken\nmore")]])
         let cause = try #require(await upload.failure()?.cause)
         #expect(cause == "POST returned 400: the name is taken")

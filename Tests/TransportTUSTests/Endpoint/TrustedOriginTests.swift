@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The client sends content only to origins that the endpoint trusts.
+/// The client sends content only to origins that the endpoint trusts, and to upload URLs that the app sets.
 @Suite struct TrustedOriginTests {
     @Test(arguments: ["creation", "creation,creation-with-upload", "creation,concatenation", "creation,creation-defer-length"])
     func rejectsLocationAtOtherOrigin(offers: String) async throws {

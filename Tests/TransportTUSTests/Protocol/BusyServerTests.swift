@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// A server that asks the client to back off receives no more requests.
+/// A server that asks the client to back off receives no more requests in this attempt or removal, unless the delay is zero.
 @Suite struct BusyServerTests {
     private static let offers = "creation,concatenation"
 

@@ -89,7 +89,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Without the response, the client does not know the upload's URL. The server may keep one unused upload, with the same transfer ID.
+    /// Without the response, the client does not know the upload's URL, so it creates another upload with the same transfer ID.
     @Test func lostResponseLeavesAtMostOneUpload() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.read(nil), .reset], [.created], [.accepted(100)]])
         #expect(await upload.failure()?.failureClass == .transient)
@@ -126,7 +126,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A proxy or server may respond with 400 if the connection closes within a request.
+    /// A proxy or a server may also respond with 400 when a connection closes within a request. So this status does not show whether the
+    /// server accepts content in creations.
     @Test func repeatsCreationWithoutContentAfterStatus400() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
             if request.method == "PATCH" { return [.accepted(100)] }

@@ -5,7 +5,7 @@ import TransferCore
 import TransportTUS
 
 /// A value of ``Dialect`` describes the terms of one protocol version, such as header names. With a dialect other than tus 1.0.0, the client
-/// neither sends the terms of tus 1.0.0 nor accepts them in responses.
+/// sends none of the terms of tus 1.0.0.
 @Suite struct DialectTests {
     /// A dialect in which each term differs from tus 1.0.0.
     private static let other = {
@@ -160,8 +160,8 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    /// The server rejects the creation (412). In response to `OPTIONS` or in the rejection, the server names other versions, or it names only
-    /// the client's version.
+    /// The server names other versions, in response to `OPTIONS` or when it rejects the creation (412). Or it names only the client's version,
+    /// and nevertheless rejects the creation.
     @Test(
         arguments: [
             ("8,9", [:], "supports tus 8, 9; this transport supports 7"),

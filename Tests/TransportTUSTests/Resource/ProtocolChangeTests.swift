@@ -11,7 +11,8 @@ import TransportTUS
     /// A server whose protocol the test changes: `tus`, or a version of the IETF protocol.
     private final class Server: Sendable {
         let current: Locked<String>
-        /// The offset in the tus server's response to `HEAD` without a version, which tusd accepts; nil if the server rejects such requests.
+        /// The offset in the tus server's response to `HEAD`. Such a server accepts `HEAD` without a version, like tusd. If nil, the server
+        /// rejects requests without a version.
         let lenientOffset: Int?
         private let resource = Locked<ResourceServer?>(nil)
 

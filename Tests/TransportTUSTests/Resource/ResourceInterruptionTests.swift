@@ -109,7 +109,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func savesPossibleCompletionBeforeLastByte() async throws {
+    @Test func savesPossibleCompletionBeforeResponse() async throws {
         let size = 8 << 20
         let count = Locked<Int?>(nil)
         let recorder = Locked<Recorder?>(nil)

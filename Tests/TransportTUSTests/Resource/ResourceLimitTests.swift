@@ -34,7 +34,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The limits are unknown until the server rejects the request.
+    /// The server announces no limit before it rejects the request.
     @Test(arguments: [true, false]) func sendsSmallerRequestsAfter413(hasLimit: Bool) async throws {
         let size = 1 << 20
         let upload = try TestUpload.resource(size: size) { request, _ in

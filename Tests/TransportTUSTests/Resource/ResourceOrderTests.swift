@@ -5,8 +5,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The order of requests for one upload. The client must not request the offset while it sends content, because the server may then end the
-/// request with the content.
+/// The order of requests for one upload. The client must not request the offset while it sends content, because the server may then abort
+/// the running request.
 @Suite(.timeLimit(.minutes(1))) struct ResourceOrderTests {
     private static let size = 300_000
     /// Larger than all buffers on the network path.

@@ -88,7 +88,7 @@ import TransportTUS
         }
     }
 
-    /// The second interim response reports an offset. Only a complete interim response confirms bytes.
+    /// The server stores half of the content, and reports this offset in a truncated interim response to `PATCH`.
     @Test(arguments: ["3", "8", "final"]) func recoversFromTruncatedProgress(version: String) async throws {
         let whole = ResourceServer.interim(version, "Upload-Offset: 50\r\n")
         for position in 0...whole.utf8.count {

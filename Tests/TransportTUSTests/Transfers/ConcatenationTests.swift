@@ -352,8 +352,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// If the server does not support removal (405), no warning is necessary. If the server forbids the removal (403), the segments stay. After a
-    /// server error, the queue can remove the segments later. The client never removes the final upload.
+    /// If the server does not support removal (405), the receipt has no warning. If the server forbids the removal (403), the segments stay. After
+    /// a server error, the receipt has a checkpoint with which the queue can remove the segments later. The client never removes the final upload.
     @Test(arguments: [(500, 1, 2), (403, 1, 0), (405, 0, 0)])
     func reportsUnremovedSegments(status: Int, warnings: Int, leftovers: Int) async throws {
         let server = Server()

@@ -33,7 +33,7 @@ import TransportTUS
             switch request.method {
             case "POST": return [.created]
             case "HEAD": return [.offset(storedBytes.withLock { $0 })]
-            // If no byte is confirmed, the upload restarts, because the client can't know whether the server, too, was killed.
+            // If no byte is confirmed, the upload restarts, because the server may have been killed as well.
             case "DELETE": return [.tus(204)]
             case _ where request.contentLength > maximumForwarded: return [.read(2 * maximumForwarded), .silence]
             default:

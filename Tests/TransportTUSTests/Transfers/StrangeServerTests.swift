@@ -99,7 +99,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server rejects `Expect` immediately or only after the content. The client does not wait long for the interim response.
+    /// The server rejects `Expect` immediately or only after the content. The first attempt fails, and the next one sends no `Expect`.
     @Test(arguments: [false, true]) func completesIfServerRejectsExpect(isLate: Bool) async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             if request.method == "HEAD" { return [.offset(0)] }

@@ -5,7 +5,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Uploads that succeed.
 @Suite struct UploadTests {
     @Test func uploadsFileInTwoRequests() async throws {
         let upload = try TestUpload(size: 300_000, answers: [[.created], [.accepted(300_000)]])

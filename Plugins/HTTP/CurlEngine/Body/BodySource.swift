@@ -28,8 +28,9 @@ enum BodySource {
         }
     }
 
-    /// Reads bytes into a buffer, which must not be larger than the number of bytes that ``availability(upTo:)`` returned. A read of a file may
-    /// fill only the start of the buffer, or return ``FileBody/Read/later``; all other sources fill the buffer.
+    /// Reads bytes into a buffer, which must not be larger than the number of bytes that ``availability(upTo:)`` returned. A read of a file,
+    /// also within a sequence, may fill only the start of the buffer, return ``FileBody/Read/later``, or fail. Bytes and streams always fill the
+    /// buffer.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> FileBody.Read {
         switch self {
         case .none:

@@ -16,7 +16,7 @@ struct FileReadBuffer: Sendable {
     let storage: TransferBuffer
     /// The maximum number of bytes to read.
     let limit: Int
-    /// The number of bytes that the reader thread read into the storage; 0 at the end of the file.
+    /// The number of bytes that the reader thread read into the storage; 0 at the end of the file, and after an error.
     var count = 0
     var errorNumber: CInt = 0
 }
@@ -37,11 +37,12 @@ final class FileBody {
     private static let readAheadSize = 8 * 1024 * 1024
 
     private let file: FileReader
+    /// The position in the file of the first byte that libcurl has not received.
     private var position: Int64
     private let end: Int64
     /// Fills a buffer on a reader thread and sends it back to the loop. Throws if no reader thread can start.
     private let readOnThread: (FileReadBuffer) throws(TransferError) -> Void
-    /// The filled buffers whose bytes libcurl has not received completely, in file order. libcurl has received all bytes before `position`.
+    /// The filled buffers with bytes that libcurl has not received, in file order. An empty buffer shows the end of the file or an error.
     private var delivered: [FileReadBuffer] = []
     private var spare: TransferBuffer?
     private var isReadingOnThread = false
@@ -139,7 +140,7 @@ final class FileBody {
         buffer.count = max(0, count)
         if buffer.count > 0 { observe?(unsafe UnsafeRawBufferPointer(rebasing: bytes[..<buffer.count]).bytes) }
         #if os(Linux)
-            // Asks the system to read ahead. This is only advice, so a failure is harmless.
+            // A failure is harmless, because the call only gives advice.
             _ = posix_fadvise(
                 file.descriptor.rawValue, off_t(buffer.offset + Int64(buffer.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)
         #endif

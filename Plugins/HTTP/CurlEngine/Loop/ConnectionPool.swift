@@ -62,7 +62,7 @@ package struct ConnectionKey: Hashable {
 @safe final class ConnectionPool {
     /// libcurl's share object, which owns the connections. Freeing it closes them.
     let share: UnsafeMutableRawPointer
-    /// The value of the use counter when the pool was last used. The pool with the lowest value is the least recently used.
+    /// The value of the use counter when a transfer last took the pool. The pool with the lowest value is the least recently used.
     fileprivate var lastUse: UInt64 = 0
     fileprivate var users = 0
 

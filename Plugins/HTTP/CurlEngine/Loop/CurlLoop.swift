@@ -187,7 +187,7 @@ import TransportSupport
     /// Reclaims the buffers that were written, passes the received bytes to the writer, and resumes the transfer if it was waiting for a
     /// free buffer.
     ///
-    /// - Returns: Whether the transfer continues; false if the sink failed, or no writer thread could start.
+    /// - Returns: Whether the transfer continues; false if an error of ``DownloadState/advance(isEnd:)`` has ended the transfer.
     @discardableResult private func advanceDownload(_ transfer: Transfer, isEnd: Bool = false) -> Bool {
         do {
             let wasStarved = transfer.download?.isStarved

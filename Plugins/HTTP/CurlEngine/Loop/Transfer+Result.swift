@@ -95,7 +95,7 @@ extension Transfer {
         return error
     }
 
-    /// Whether the request used a new connection that ended before any byte of a response.
+    /// Whether the request used a new connection that ended before any byte of a response, and at most 4 MiB of the body were sent.
     private func isConnectionUnanswered(_ error: CurlEngineError) -> Bool {
         isWithoutResponse(error) && handle.get(CURLINFO_NUM_CONNECTS) > 0 && upload.sent.accepted <= CurlEngineError.maximumBuffered
     }

@@ -106,7 +106,7 @@ package struct Proxy: Sendable {
         switch choice {
         case .environment, .variableValue: "from the environment"
         case .direct: nil
-        // This URL has no user name.
+        // `validate()` rejects a URL with a user name or password.
         case .url(let url): url
         }
     }

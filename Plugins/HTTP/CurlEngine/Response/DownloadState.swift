@@ -149,9 +149,8 @@ struct DownloadState {
         gathering?.count = 0
     }
 
-    /// Takes back written buffers, and passes the gathered bytes to a writer thread if no buffer is being written. On a dedicated loop, writes
-    /// the gathered bytes if they have waited long enough. Called after libcurl has delivered all bytes that are available for now, so that
-    /// writes stay large.
+    /// Takes back written buffers, and passes the gathered bytes to a writer thread if no buffer is being written or the body is complete. On a
+    /// dedicated loop, writes the gathered bytes if they have waited long enough or the body is complete. Waiting keeps writes large.
     ///
     /// - Parameter isEnd: Whether the body is complete. The loop then receives a notification when all bytes are written.
     /// - Throws: The sink's error; a `TransferError` if no writer thread can start; or, on a dedicated loop, the error that ended the

@@ -24,11 +24,13 @@ package struct RequestContext: Sendable {
 
 /// Sends the requests of one attempt to one endpoint.
 ///
-/// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin, except after a
-/// redirect to another origin. Follows redirects that keep the method and lead to a trusted origin or to the request's own origin (RFC
-/// 9110, section 15.4). Repeats a request once after a 401 or 403 if the app has a header hook, and once after a 400 that a broken
-/// connection may have caused. Repeats an idempotent request once if the server may have closed the reused connection before it received the
-/// request.
+/// A request to a trusted origin carries the headers of the endpoint, the session, the credentials and the app's hook. After a redirect to
+/// another origin, the request carries none of them. The client follows redirects that keep the method and lead to a trusted origin or to the
+/// request's own origin, but not from https to http (RFC 9110, section 15.4).
+///
+/// If the body can be sent again, the client repeats a request once in each of these cases: after a 401 or 403, if the app has a header hook and
+/// the request allows this (``EndpointRequest/repeatsAfterRejection``); after a 400 that a broken connection may have caused; and for an
+/// idempotent request, if the server may have closed the reused connection before the request arrived.
 package struct EndpointClient: Sendable {
     private static let maximumRedirects = 5
 

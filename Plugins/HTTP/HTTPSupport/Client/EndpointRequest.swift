@@ -36,7 +36,8 @@ package struct EndpointRequest {
     ///   - secrets: Values that errors and receipts must not repeat.
     ///   - sink: Receives the body of the response; nil to keep its first bytes in memory.
     ///   - threads: The threads on which the sink writes.
-    ///   - pacing: Returns the allowance for the next bytes of the body. Called on a thread of the engine. Must not block.
+    ///   - pacing: Returns the allowance for the next bytes of the request's body or, with a sink, of the response's body. Called on a thread of
+    ///     the engine. Must not block.
     ///   - progress: Called with the number of transferred bytes, on a thread of the engine. Must not block.
     package init(
         _ request: HTTPRequest, secrets: [String], sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,

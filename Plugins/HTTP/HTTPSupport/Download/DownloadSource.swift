@@ -2,7 +2,7 @@ package import CurlEngine
 package import TransferCore
 package import TransportSupport
 
-/// A file on a server to download.
+/// A file to download from a server.
 package struct DownloadSource: Sendable {
     /// Sends a request for the file (RFC 9110, section 9.3.1).
     ///

@@ -32,13 +32,13 @@ extension HTTPDownload {
             return try await group.reduce([], +)
         }
         var failure = outcomes.compactMap(\.self).first
-        // If a connection failed after the other connections had finished, its range is still missing. This task downloads that range.
+        // If a connection failed after the other connections had finished, the failed range is still missing. This task downloads it.
         if failure != nil, outcomes.contains(nil), !partFile.plan({ $0.isEmpty }) { failure = try await fetchRanges(into: partFile) }
         let length = partFile.remote?.length
         if let failure, length == nil || partFile.received.prefix != length { throw failure }
     }
 
-    /// Runs the other connections, but only after the first response has described the file and its first bytes were written. If the other
+    /// Runs the other connections, but only after the first response has described the file and the file's first bytes were written. If the other
     /// connections started earlier, two requests could both open the part file.
     private func runOtherConnections(on partFile: PartFile) async throws -> [TransferError?] {
         for await _ in partFile.opened { break }

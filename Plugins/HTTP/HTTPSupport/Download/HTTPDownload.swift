@@ -7,10 +7,10 @@ package import TransportSupport
 /// The attempt resumes from the part file of an earlier attempt if the server identifies versions of the file by a strong validator, and
 /// still has the same version (RFC 9110, sections 13.1.5 and 14). Otherwise, the download restarts from byte 0.
 ///
-/// If the session allows several segments, the first request is for the beginning of the file, at most 16 MiB. If the response has exactly
-/// this range, identifies the version, and reports a large total size, more requests download the remaining ranges in parallel. Otherwise,
-/// the download uses only one connection. If a file changes between two requests, for example because the server is still writing the file,
-/// later attempts download it with one request.
+/// If the session allows several segments, the first request is for the beginning of the file, at most 16 MiB. The remaining ranges are
+/// downloaded in parallel if the response starts at byte 0, identifies the version, reports a large total size, and has the file's checksum if
+/// one is required. Otherwise, the download uses only one connection. If a file changes between two requests, for example because the server is
+/// still writing the file, later attempts download it with one request.
 ///
 /// A checkpoint stores the received ranges. The checkpoint's position is the end of the range that starts at byte 0.
 package struct HTTPDownload: Sendable {

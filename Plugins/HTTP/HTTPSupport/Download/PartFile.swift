@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The part file of a download, and the ranges that it lacks. All requests of the download share one instance.
+/// The part file of a download, with the received ranges and the plan for the missing ones. All requests of the download share one instance.
 final class PartFile: Sendable {
     /// Thrown to end the request if the overwrite policy keeps the existing file. The download is then not needed.
     struct IsUpToDate: Error {
@@ -188,7 +188,7 @@ final class PartFile: Sendable {
 }
 
 extension DownloadDestination {
-    /// The destination in the same folder, with the name that the server suggests for the file.
+    /// The destination in the same folder, with the name that the server suggests for the file; the same destination if there is no valid name.
     func named(by remote: RemoteFile?) -> DownloadDestination {
         guard let name = remote?.name.flatMap({ FilePath.Component($0) }), name.kind == .regular else { return self }
         return DownloadDestination(

@@ -114,11 +114,12 @@ final class RangeSink: HTTPResponseSink {
 
     /// Checks that a response has the known version, and adds the known properties that the response omits to `remote`.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the file changed, or if the server sends no ranges of this file.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the file may have changed, or if the server does not send the
+    ///   requested range with its version.
     private func compare(_ remote: inout RemoteFile, with known: RemoteFile, _ head: HTTPResponseHead) throws {
         if remote.differs(from: known, head.headers) { throw changed() }
         if head.status == 200 {
-            // If the server identifies versions, the file changed. Otherwise, the server does not support ranges.
+            // With the same validator, the server has the same version, and does not support ranges. Without a validator, the file may have changed.
             guard remote.validator != nil else { throw changed() }
             throw withoutRanges("only from its start")
         }

@@ -3,7 +3,7 @@ import Foundation
 import TransferCore
 import TransportSupport
 
-/// A server's description of a file. A download's checkpoint stores it.
+/// A server's description of a file. A download's checkpoint contains this description.
 package struct RemoteFile: Codable, Sendable, Hashable {
     /// The largest plausible length, 64 PiB. Sums of smaller lengths do not overflow.
     static let maximumLength: Int64 = 1 << 56
@@ -41,7 +41,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         }
     }
 
-    /// The length of a file in bytes, from the response to a `GET` of the file or a range of it; nil if it is unknown.
+    /// The length of a file in bytes, from the response to a `GET` of the whole file or of a range; nil if the length is unknown.
     package static func length(status: Int, headers: HTTPHeaders) -> Int64? {
         switch status {
         case 200: headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }

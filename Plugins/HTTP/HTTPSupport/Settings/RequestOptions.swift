@@ -41,8 +41,8 @@ public struct RequestOptions: Hashable, Sendable {
     /// folder, so they must not contain secrets.
     public var headers: [String: String]
 
-    /// Other trusted origins, each as `scheme://host:port`. The server may keep uploads at these origins, and may redirect to them.
-    /// Requests for an upload at such an origin carry credentials and headers; requests after a redirect to another origin do not.
+    /// Other trusted origins, each as `scheme://host` or `scheme://host:port`. The server may keep uploads at these origins, and may redirect to
+    /// them. Requests for an upload at such an origin carry credentials and headers; requests after a redirect to another origin do not.
     public var origins: [String]
 
     /// The minimum size, in bytes, of files that are transferred in several segments; 1 or more. The session and the server must also allow

@@ -101,11 +101,11 @@ final class ListingSink: HTTPResponseSink {
     /// Checks that the response is complete.
     ///
     /// - Returns: Whether the response is the listing of a folder, not of a file.
-    /// - Throws: A ``TransferError`` if the response is incomplete, or does not mention the folder.
+    /// - Throws: A ``TransferError`` if the response is incomplete, or mentions neither the folder nor a member.
     func finish() throws -> Bool {
         try parser.withLock { parser in
             do throws(DAVElementReader.Malformed) { try parser.reader.finish() } catch { throw failure(error.reason) }
-            // RFC 4918, section 9.1: the response contains the requested resource itself.
+            // The response should contain the requested resource itself (RFC 4918, section 9.1), but a listing of only its members is accepted.
             guard parser.isFolder != nil || parser.hasMembers else { throw failure("does not mention the folder") }
             return parser.isFolder ?? true
         }

@@ -31,7 +31,7 @@ extension FleetMember {
         return nil
     }
 
-    /// A copy of an account whose rate limit is this member's share of the account's limit.
+    /// A copy of an account for this member's queue: without a timetable, and with this member's share as the rate limit.
     func divided(_ account: Account) -> Account {
         var account = account
         account.timetable = nil

@@ -48,7 +48,7 @@ public actor FleetMember {
         var phase = Phase.running
         /// The time by which the member must have stopped the session, according to the member's own clock.
         var deadline: ContinuousClock.Instant
-        /// Whether the lease is lost, so that the member must not write about the session to the fleet.
+        /// Whether the lease is lost or the session's end is reported, so that the member must not write about the session to the fleet.
         var isLost = false
         var isPaused = false
         /// Whether the queue is performing a request from the fleet.

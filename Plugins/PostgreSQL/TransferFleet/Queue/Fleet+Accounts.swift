@@ -98,7 +98,7 @@ extension Fleet {
     /// Like `TransferQueue.deleteAccount(_:cascades:)`.
     public func deleteAccount(_ name: String, cascades: Bool) async throws {
         if cascades { _ = try await apply(.remove(isForced: true), to: .account(name)) }
-        // The rows of a removed session refer to the account until they are deleted.
+        // The row of a removed session refers to the account until the row is deleted.
         while try await store.locked({ try $0.deleteRemoved() }) {}
         try await store.locked { transaction in
             let count = try transaction.link.query("SELECT 1 FROM session WHERE account = $1", [name]).count

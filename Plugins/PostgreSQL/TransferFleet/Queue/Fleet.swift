@@ -85,10 +85,11 @@ public struct Fleet: ControllableQueue {
     public func evict(_ member: String) async throws { try await store.evict(member) }
 
     /// The stored events after a revision, followed by new events and the progress of running sessions, for one consumer. Reads the
-    /// database at most once a second.
+    /// database once a second, or without pauses while more stored events remain.
     ///
-    /// An event of the kind `gap` replaces events that the fleet has removed, or that this version can't read. The stream throws the errors
-    /// of the database. After such an error, create a new stream with the last received revision.
+    /// An event of the kind `gap` replaces events that the fleet has removed, that this version can't read, or that were lost when the database
+    /// was restored from a backup. The stream throws the errors of the database. After such an error, create a new stream with the last received
+    /// revision.
     public func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error> {
         let reader = FleetEventReader(store, since: revision)
         return AsyncThrowingStream(unfolding: { try await reader.next() })

@@ -7,7 +7,7 @@ actor FleetEventReader {
     private static let pageSize = 1_000
 
     private let store: FleetStore
-    /// The revision of the last event that was read.
+    /// The last revision that was read. The events up to this revision were returned, are in ``pending``, or are covered by a gap.
     private var revision: UInt64
     private var pending: ArraySlice<QueueEvent> = []
     private var nextRead = ContinuousClock.now

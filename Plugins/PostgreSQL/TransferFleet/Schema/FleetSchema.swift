@@ -2,7 +2,7 @@ import TransferKit
 
 /// The tables of a fleet, in the schema `transferq` of its database.
 enum FleetSchema {
-    /// The version of the tables that this program uses. The program migrates older tables, and rejects newer ones.
+    /// The version of the tables that this program uses. ``migrate(_:)`` migrates older tables. ``check(_:)`` rejects tables of another version.
     static let version: Int64 = 6
     /// The statement that takes the lock of the fleet, a transaction-level advisory lock (PostgreSQL manual, section 13.3.5). Only a
     /// transaction that holds this lock changes the order, or lets members take sessions and give them back.

@@ -60,8 +60,8 @@ package struct HeartbeatResponse: Sendable {
 }
 
 extension FileEvent {
-    /// The name under which the event is stored, and the file's generation, a number that grows with each restart of the file. A later
-    /// event with the same name replaces an earlier event of the same file. Nil if the event is not stored.
+    /// The name under which the event is stored, and the file's generation: a number that grows with each restart of the file, or 0 for the end
+    /// of the file. A later event with the same name replaces an earlier event of the same file. Nil if the event is not stored.
     var storageKey: (name: String, generation: Int64)? {
         switch self {
         case .restarted(let generation, _): ("0restart", generation)

@@ -42,11 +42,11 @@ struct FleetState: Sendable {
     var owned: Int
     /// The number of waiting sessions whose start time is in the future.
     var scheduled: Int
-    /// The earliest start time of these sessions; nil if there are no such sessions.
+    /// The earliest start time among the waiting sessions whose start time is in the future; nil if there are none.
     var nextDue: Date?
     /// The free slots of all live members.
     var freeSlots: Int
-    /// The first waiting session that could start.
+    /// The first session in the start order, except sessions that wait for a start time, a dependency or a displacement.
     var first: SessionID?
 }
 

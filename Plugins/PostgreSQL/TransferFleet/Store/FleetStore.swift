@@ -27,7 +27,8 @@ package struct FleetStore: Sendable {
         return FleetSetup(previousVersion: before, version: FleetSchema.version)
     }
 
-    /// Runs a transaction that holds the fleet's lock, so no other transaction changes the order, the slots or the leases at the same time.
+    /// Runs a transaction that holds the fleet's lock, so no other transaction changes the order, takes sessions or gives sessions back at the
+    /// same time. Heartbeats renew leases without this lock.
     package func locked<Value: Sendable>(_ body: @Sendable (FleetTransaction) throws -> Value) async throws -> Value {
         try await connection.transaction { link in
             let transaction = FleetTransaction(link)

@@ -174,7 +174,7 @@ extension FleetTransaction {
     ///
     /// - Parameter limit: The time after which this method changes no more sessions. The transaction locks the rows of changed sessions, and
     ///   heartbeats must wait for these rows.
-    /// - Returns: The changed sessions, and the number of sessions that were changed or skipped, at least 1.
+    /// - Returns: The changed sessions, and the number of sessions that were changed or skipped, at least 1 unless `ids` is empty.
     /// - Throws: ``QueueError``, including the code `hasDependents` if the operation removes a session on which a session outside the group
     ///   depends.
     package func apply(_ operation: SessionOperation, toEach ids: [SessionID], within limit: Duration) throws

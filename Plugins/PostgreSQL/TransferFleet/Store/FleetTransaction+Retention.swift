@@ -33,7 +33,7 @@ extension FleetTransaction {
 
     /// Removes completed sessions whose retention has ended, the oldest first.
     ///
-    /// - Returns: Whether to call this method again, because more sessions may have expired.
+    /// - Returns: Whether to call this method again, because removed or expired sessions may remain.
     @discardableResult
     package func removeExpired() throws -> Bool {
         // Delete removed sessions first. Otherwise, they would accumulate.
@@ -55,7 +55,7 @@ extension FleetTransaction {
     static let maximumDeletedRows: Int64 = 10_000
 
     /// Deletes removed sessions that no member has, at most ``maximumRemovals``, with their progress. All calls in one transaction delete at most
-    /// ``maximumDeletedRows`` rows with progress; later transactions delete the rest.
+    /// ``maximumDeletedRows`` rows with progress, and each call stops after ``deletionTime``; later transactions delete the rest.
     ///
     /// - Returns: Whether removed sessions may remain.
     @discardableResult
@@ -78,7 +78,6 @@ extension FleetTransaction {
         return ids.count == Self.maximumRemovals
     }
 
-    /// The time after which ``deleteRemoved()`` leaves the rest to later transactions.
     private static let deletionTime = Duration.seconds(1)
 
     static let isDeletable = "is_removed AND owner IS NULL"

@@ -77,8 +77,8 @@ extension FleetTransaction {
             draft.progress = try adoptedProgress(of: id)
             let epoch = try stored.integer(3)
             draft.options.partEpoch = epoch == 0 ? nil : epoch
-            // With another value, a member that loses its lease before it records the upload's creation would leave a complete copy on the
-            // server.
+            // With another value, a member that loses its lease before it records the upload's creation could leave a complete second copy on
+            // the server.
             draft.options.creation = .separate
         } catch let error as PostgresError where error.kind == .unreadable {
             try fail(id, .unreadable(error))
@@ -226,8 +226,8 @@ extension FleetTransaction {
         return true
     }
 
-    /// Handles the end of a session's lease. Sessions that it displaced, or that depend on it, may start. If the session was removed, it is deleted
-    /// at the end of the transaction. If it must run now, it can displace another session.
+    /// Handles the end of a session's lease. Sessions that this session displaced may start. If this session is cancelled, dependents that accept
+    /// any end may start. A removed session is deleted at the end of the transaction. A session that must run now can displace another session.
     private func handleLeaseEnd(of id: SessionID, state: String, isInterrupted: Bool) throws {
         record(.willDeactivate(id))
         record(.didDeactivate(id))

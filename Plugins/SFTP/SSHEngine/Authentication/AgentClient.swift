@@ -9,7 +9,7 @@ import TransferCore
 
 /// A client of an SSH agent (draft-miller-ssh-agent). Unlike libssh2's client, its methods never block beyond the given deadline.
 final class AgentClient {
-    /// The text follows the agent's name in another message.
+    /// The text ends a message that begins with the agent's name.
     struct Failure: Error {
         let text: String
     }

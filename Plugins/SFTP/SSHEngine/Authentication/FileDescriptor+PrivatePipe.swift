@@ -8,7 +8,9 @@ package import SystemPackage
 #endif
 
 extension FileDescriptor {
-    /// Creates a pipe that child processes do not inherit, even if another thread starts one during the call (on Linux). Throws an `Errno`.
+    /// Creates a pipe that child processes do not inherit. Throws an `Errno`.
+    ///
+    /// On Linux, this also holds for a child process that another thread starts during the call.
     package static func privatePipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {
         #if os(Linux)
             var ends: [CInt] = [-1, -1]

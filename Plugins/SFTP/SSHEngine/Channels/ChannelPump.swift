@@ -44,7 +44,8 @@ import TransportSupport
     private var hasReportedEnd = false
     private var end = ChannelRequest.End()
 
-    /// The maximum number of bytes that a channel receives in one turn, and the maximum that it sends, so that it does not delay other channels.
+    /// After this number of received bytes, a channel stops receiving in its turn, and likewise for sent bytes. So it does not delay other
+    /// channels.
     private static let bytesPerTurn = 1 << 20
     /// The maximum number of bytes of the error output that the channel keeps.
     static let errorOutputLimit = 64 << 10
@@ -60,7 +61,7 @@ import TransportSupport
         if case .opening = phase { true } else { false }
     }
 
-    /// Closes the channel. If a packet is partly sent, the library completes the packet first.
+    /// Makes later calls to ``advance(_:)`` close the channel. If a packet is partly sent, the library completes the packet first.
     func close() {
         wantsClose = true
         request.opened.resume(.failure(CancellationError()))

@@ -106,7 +106,9 @@ final class ConnectionLoop {
         }
     }
 
-    /// Gives each channel one turn. Returns whether a channel made progress, and may make more.
+    /// Gives each channel one turn, but stops at a channel whose packet is partly sent, and opens only one channel at a time.
+    ///
+    /// - Returns: Whether a channel made progress, so that another call may make more.
     private func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         var hasProgressed = false
         var isOpening = false

@@ -20,13 +20,13 @@ final class ConnectionMailbox: Sendable {
         var lastID: ChannelRequest.ID = 0
         var isStopping = false
         var isClosed = false
-        /// Whether a byte in the pipe must wake the thread, because it is sleeping or about to sleep.
+        /// Whether the thread is sleeping or about to sleep. Only a byte in the pipe then wakes the thread.
         var isWaiting = false
         var isWoken = false
 
         /// Makes the thread check its channels before it sleeps again.
         ///
-        /// - Returns: Whether the thread is sleeping and needs a byte to wake it.
+        /// - Returns: Whether the caller must send a byte through the pipe to wake the thread.
         mutating func requestWake() -> Bool {
             isWoken = true
             defer { isWaiting = false }

@@ -37,8 +37,8 @@ package final class SSHConnection: Sendable {
     ///     method connects directly. The search for a pinned key may need several connections, and each connection needs another call.
     ///   - credentials: Supplies passwords and passphrases when they are needed.
     ///   - logger: Logs how the server was verified and the user was authenticated.
-    /// - Throws: `CancellationError`, the error of `openSocket`, a `TransferError` of `credentials`, or a `TransferError` of one of these
-    ///   classes:
+    /// - Throws: `CancellationError`, the error of `openSocket`, a `TransferError` that the credential provider threw, or a `TransferError`
+    ///   of one of these classes:
     ///   - `unreachable`: No SSH server responds.
     ///   - `trust`: The host key is not trusted.
     ///   - `credentials`: The server accepts none of the credentials.

@@ -18,7 +18,7 @@ package enum SSHErrorCode {
     ///
     /// - Parameters:
     ///   - server: The name of the server as shown in messages.
-    ///   - cause: The library's text.
+    ///   - cause: The details for the error's `cause`.
     package static func transferError(_ code: CInt, at server: String, cause: String) -> TransferError {
         switch code {
         case LIBSSH2_ERROR_ALLOC:

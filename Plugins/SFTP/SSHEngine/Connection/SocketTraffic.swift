@@ -8,7 +8,7 @@ import CSSH2
 
 /// Receives and sends the bytes of a session's socket, and holds the state for libssh2's callbacks. Used only on the connection's thread.
 final class SocketTraffic {
-    /// The limit before authentication has succeeded, in bytes, because libssh2 reads an unlimited number of bytes before the server's
+    /// The maximum number of bytes to receive before authentication has succeeded. libssh2 has no limit for the bytes before the server's
     /// identification string. The largest packet that all servers must support has only 35,000 bytes (RFC 4253, section 6.1).
     static let handshakeLimit = 256 << 10
 

@@ -48,7 +48,7 @@ struct HostKeyCheck {
 
     private static let maximumPlainFaultsLogged = 10
 
-    /// A sentence that lists the first invalid lines, for the error about an unknown or changed key; empty if all lines are valid.
+    /// A sentence that lists up to three invalid lines, for the error about an unknown or changed key; empty if all lines are valid.
     private var faultyLines: String {
         guard !known.faults.isEmpty else { return "" }
         // A line with a marker may be a misspelled revocation of the key.

@@ -21,7 +21,7 @@ package struct HostKeyPolicy: Hashable, Sendable {
 
     /// The keys to trust.
     package var trust = Trust.strict
-    /// The user's file. With ``Trust/acceptNew``, the client adds unknown servers to this file. If nil, the client rejects unknown servers.
+    /// The user's file. With ``Trust/acceptNew``, the client adds unknown servers to this file; if it is nil, the client rejects them.
     package var userFile: FilePath?
     /// Additional files, which the client never changes: the user's second file, and the system's files.
     package var systemFiles: [FilePath]

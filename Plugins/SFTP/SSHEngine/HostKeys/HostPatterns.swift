@@ -55,8 +55,8 @@ enum HostPatterns: Sendable {
 }
 
 extension HostPatterns.Pattern {
-    /// `*` matches any bytes, and `?` matches one byte. Backtracks only to the last `*`, so the time is at most proportional to the product of
-    /// both lengths.
+    /// `*` matches any bytes, and `?` matches one byte. Backtracks only to the last `*`, so the time is at most proportional to the length of
+    /// the pattern multiplied by the length of the name.
     func matches(_ name: [UInt8]) -> Bool {
         var (position, index) = (0, 0)
         var retry: (position: Int, index: Int)?

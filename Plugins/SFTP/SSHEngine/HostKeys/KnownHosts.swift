@@ -30,6 +30,7 @@ package struct KnownHosts: Sendable {
         case unknown
     }
 
+    /// An invalid line.
     package struct Fault: Hashable, Sendable {
         /// The file and the number of the line, counted from 1.
         package let location: String
@@ -41,7 +42,7 @@ package struct KnownHosts: Sendable {
     package private(set) var entries: [Entry] = []
     /// The invalid lines, which have no effect. Contains at most the first 100 lines with a marker and the first 100 other lines.
     package private(set) var faults: [Fault] = []
-    /// The number of all invalid lines with a marker, including those that ``faults`` omits. Each may be a misspelled revocation of a key.
+    /// The number of all invalid lines with a marker, including those that ``faults`` omits. Such a line may be a misspelled revocation.
     package private(set) var markedFaultCount = 0
     private var plainFaultCount = 0
     private static let maximumFaults = 100
@@ -91,7 +92,7 @@ package struct KnownHosts: Sendable {
 
     package func revocations(of host: HostName) -> [Entry] { entries.filter { $0.marker == .revoked && $0.hosts.match(host) } }
 
-    /// A revocation takes precedence over all other lines.
+    /// Compares a server's key with the lines for the server. A revocation takes precedence over all other lines.
     package func verdict(on key: HostKey, of host: HostName) -> Verdict {
         let matching = entries.filter { $0.hosts.match(host) }
         if let entry = matching.first(where: { $0.marker == .revoked && $0.key == key }) { return .revoked(entry) }

@@ -1,4 +1,5 @@
-/// Limits the bytes in flight on a connection to the number that the server recently transferred in 1.25 s. The limit is at least 384 KiB.
+/// Limits the bytes in flight on a connection, in one direction, to the largest number that the server recently transferred in 1.25 s. The
+/// limit is at least 384 KiB.
 ///
 /// More bytes would only queue up and delay the other files on the connection. For example, a small file that needs five round trips would
 /// wait for five full windows of a large file on a slow network.

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Limits the bytes and requests in flight over one channel, for all files together. Waiting callers resume in the order of their arrival.
+/// Limits the bytes and requests in flight. Waiting callers resume in the order of their arrival.
 package final class RequestWindow: Sendable {
     private struct Waiter {
         var number: Int
@@ -43,7 +43,7 @@ package final class RequestWindow: Sendable {
 
     /// - Parameters:
     ///   - bytes: The initial maximum number of bytes in flight.
-    ///   - requests: The initial maximum number of unanswered requests for content.
+    ///   - requests: The initial maximum number of requests in flight.
     ///   - growth: The maximum numbers of bytes and requests by which the window grows while it is used.
     ///   - pace: Limits the use of the window; nil to use the whole window.
     package init(bytes: Int, requests: Int, growth: (bytes: Int, requests: Int) = (0, 0), pace: RequestPace? = nil) {
@@ -64,7 +64,7 @@ package final class RequestWindow: Sendable {
             try await withCheckedThrowingContinuation { continuation in
                 let (admitted, error) = state.withLock { state -> ([Waiter], (any Error)?) in
                     if let error = state.error { return ([], error) }
-                    // A cancellation before this check would be missed by the handler below, which found no waiter to remove.
+                    // If the task was cancelled before this check, the handler below found no waiter to remove.
                     if Task.isCancelled { return ([], CancellationError()) }
                     state.waiters.append(Waiter(number: number, bytes: bytes, requests: requests, continuation: continuation))
                     return (state.admit(), nil)

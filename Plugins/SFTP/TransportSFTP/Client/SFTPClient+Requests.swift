@@ -5,8 +5,9 @@ import TransportSupport
 /// Methods that send requests.
 ///
 /// Methods that wait for a response throw a ``StatusFailure`` for an error status, and a `TransferError` for a response of an unexpected
-/// type. Methods that return an ``SFTPResponse`` throw neither: they return every response. If the task is cancelled during the wait, the
-/// methods throw `CancellationError` immediately; the server may still execute the request.
+/// type. Methods that return an ``SFTPResponse`` return such responses instead. All of these methods throw the `TransferError` that ended
+/// the session. If the task is cancelled during the wait, they throw `CancellationError` immediately; the server may still execute the
+/// request.
 extension SFTPClient {
     package func features() async throws -> SFTPFeatures {
         let once = SingleResult<SFTPFeatures>()

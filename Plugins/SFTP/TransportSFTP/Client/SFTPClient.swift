@@ -120,8 +120,8 @@ package final class SFTPClient: Sendable {
     /// packet.
     private static let batchSize = 32_700
 
-    /// Fails all requests. The mover calls this method when the channel has ended, and the connection pool calls it when the server has
-    /// stopped responding. Only the first call has an effect.
+    /// Ends the session and fails all requests. The mover calls this method when the channel has ended, and the connection pool calls it
+    /// when the server has stopped responding.
     ///
     /// - Parameter error: The reason; nil if the client closed the channel.
     package func end(_ error: TransferError?) {
@@ -250,8 +250,8 @@ package final class SFTPClient: Sendable {
     ///
     /// - Parameters:
     ///   - onHandover: Called on the mover's thread when the mover fetches the request's packet to send it.
-    ///   - completion: Called once: on the mover's thread with the response, or with the error that ended the session; immediately if
-    ///     the session has already ended. Not called after ``forget(_:)``.
+    ///   - completion: Called once: with the response, on the mover's thread, or with the error that ended the session. Called
+    ///     immediately if the session has already ended. Not called after ``forget(_:)``.
     /// - Returns: The ID of the request, for ``forget(_:)``.
     @discardableResult
     func submit(_ request: Request, onHandover: (@Sendable () -> Void)? = nil, completion: @escaping Completion) -> UInt32 {

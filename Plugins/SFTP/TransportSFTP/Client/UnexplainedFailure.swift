@@ -7,7 +7,7 @@ struct UnexplainedFailure: Error {
 }
 
 /// Counts the consecutive unexplained failures of each file, to decide between retrying and giving up. Such a failure can be transient, or
-/// the server may be unable to accept this file. An unexplained failure does not make the queue avoid the endpoint.
+/// the server may be unable to transfer this file. An unexplained failure does not make the queue avoid the endpoint.
 final class UnexplainedFailures: Sendable {
     private struct File: Hashable {
         let transferID: String
@@ -19,7 +19,7 @@ final class UnexplainedFailures: Sendable {
     /// The maximum number of files to count. Failures of further files stay transient.
     private static let maximumFiles = 10_000
 
-    /// - Returns: The error for the queue: transient for the first two consecutive failures of the file, then permanent.
+    /// - Returns: The error for the queue: transient for the first two consecutive failures of the file, and permanent for the third.
     func error(for failure: UnexplainedFailure, of attempt: FileAttempt) -> TransferError {
         let file = File(transferID: attempt.transferID, endpoint: attempt.endpoint)
         let isGivenUp = counts.withLock { counts in

@@ -18,8 +18,8 @@ package struct PoolPolicy: Sendable {
     /// The time limit for the start of SFTP after the login. The account's shell may hang, which the SSH server does not detect. The limit
     /// is shorter than the queue's stall timeout (60 s), so the error reports this cause.
     package var startTimeout = Duration.seconds(50)
-    /// The time without a response after which a connection gets no more files. Shorter than the queue's stall timeout (60 s), so the next
-    /// attempt uses another connection.
+    /// If the server sends no bytes for this time although requests are unanswered, the connection gets no more files. Shorter than the
+    /// queue's stall timeout (60 s), so the next attempt uses another connection.
     package var silence = Duration.seconds(45)
     /// Like ``silence``, but after the cancellation of an attempt on the connection.
     package var silenceAfterCancellation = Duration.seconds(5)

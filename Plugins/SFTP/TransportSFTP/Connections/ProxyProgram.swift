@@ -86,7 +86,7 @@ final class ProxyProgram: Sendable {
 
     /// Waits until the program exits, without sending a signal. Call this method at most once, and before ``end()``.
     ///
-    /// - Returns: The result of the program; nil after the time limit.
+    /// - Returns: The program's exit status and last line; nil after the time limit.
     func end(within limit: Duration) async -> End? {
         let timer = Task { [ended] in
             try await Task.sleep(for: limit)
@@ -140,7 +140,7 @@ final class ProxyProgram: Sendable {
         #endif
         guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw Errno(rawValue: errno) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // Programs expect blocking input and output.
+        // Not for the program's end, because programs expect blocking input and output.
         _ = fcntl(ends[0], F_SETFL, fcntl(ends[0], F_GETFL) | O_NONBLOCK)
         return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
     }
@@ -156,7 +156,8 @@ extension ProxyProgram.End {
 
     /// Replaces a connection error that the program may have caused.
     func explanation(of error: TransferError, _ address: SFTPAddress) -> TransferError {
-        // The program succeeded without output, so the server closed the connection, and the original error is better.
+        // The original error is better if this process ended the program, or if the program succeeded without output. In the second case, the
+        // server closed the connection.
         guard let exitReason, status != 0 || !lastLine.isEmpty else { return error }
         return TransferError(
             error.failureClass, error.code,

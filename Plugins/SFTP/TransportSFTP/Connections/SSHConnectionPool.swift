@@ -19,7 +19,7 @@ actor SSHConnectionPool {
         /// A sort key for the expected delay of a request. Busy connections sort last.
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
-        /// Whether small files would have to wait, because a server processes the requests of a connection in order.
+        /// Whether small files would have to wait, because servers usually process the requests of a connection in order.
         var isBusy: Bool { connection.client.contentInFlight >= SSHConnectionPool.busyBytes }
 
         func isSilent(for limit: Duration, _ policy: PoolPolicy) -> Bool {
@@ -140,7 +140,7 @@ actor SSHConnectionPool {
         }
     }
 
-    /// Starts to open connections for `count` tasks that will each request a connection without files. Does not wait for them.
+    /// Starts to open connections for `count` tasks that will each request a connection without files. Returns before they are open.
     ///
     /// - Parameter limit: The maximum number of connections to the endpoint.
     func prepare(

@@ -8,7 +8,7 @@ final class ContentReader: Sendable {
     struct DataPacket: Sendable {
         var offset: Int64
         var bytes: [UInt8]
-        /// Whether the bytes end where its request ends. If not, the reader requests the missing bytes.
+        /// Whether the bytes reach the end of the request. If not, the reader requests the missing bytes.
         var isLast: Bool
     }
 
@@ -37,7 +37,7 @@ final class ContentReader: Sendable {
     private let arrival: AsyncStream<Void>.Continuation
 
     private static let firstRequests = 16
-    /// More than the limit of one connection, so that requests continue while the disk is slow for a moment.
+    /// More than the window of ``SFTPClient/downloads``, so that requests continue while the disk is slow for a moment.
     private static let growth = (bytes: 6 << 20, requests: 192)
 
     init(

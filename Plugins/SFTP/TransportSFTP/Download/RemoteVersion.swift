@@ -8,16 +8,15 @@ struct RemoteVersion: Codable, Hashable, Sendable {
     /// The modification time in seconds since 1970; nil if the server does not report it.
     var modificationTime: UInt32?
 
-    /// - Returns: nil if the server reports no size, or an implausible size.
+    /// Creates a version from attributes; nil if the server reports no size, or an implausible size.
     init?(_ attributes: FileAttributes) {
         guard let size = attributes.size.flatMap({ $0 <= FileAttributes.largestSize ? Int64($0) : nil }) else { return nil }
         self.size = size
         modificationTime = attributes.modificationTime
     }
 
-    /// Reads the version that a checkpoint stores.
-    ///
-    /// - Returns: nil if the checkpoint is not from a download by this transport, or confirms more bytes than the file had.
+    /// Reads the version from a checkpoint; nil if the checkpoint is not from a download by this transport, or confirms more bytes than the
+    /// file had.
     init?(_ checkpoint: Checkpoint) {
         guard let stored = try? JSONDecoder().decode(RemoteVersion.self, from: checkpoint.data),
             (0...Int64(FileAttributes.largestSize)).contains(stored.size), (0...stored.size).contains(checkpoint.confirmed)

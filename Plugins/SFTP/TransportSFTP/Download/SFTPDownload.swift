@@ -35,8 +35,8 @@ struct SFTPDownload {
 
     private var client: SFTPClient { connection.client }
 
-    /// Downloads the file. If the download fails while content arrives, saves a checkpoint for the received bytes before it throws, unless
-    /// the remote file has changed.
+    /// Downloads the file. If an error that permits resuming occurs while content arrives, first saves a checkpoint for the bytes before the
+    /// first gap.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     func run() async throws -> TransferReceipt {
@@ -168,7 +168,7 @@ struct SFTPDownload {
         }
     }
 
-    /// Uses additional connections if the file is large, and the session and the account allow them.
+    /// Uses additional connections if the file is large, and the options of the session and the endpoint allow them.
     private func read(
         _ version: RemoteVersion, from start: Int64, _ handle: Handle,
         process: @escaping @Sendable ([ContentReader.DataPacket]) throws -> Void

@@ -1,7 +1,7 @@
 import TransferCore
 
 struct SFTPListing {
-    /// Several requests, so that listing a small folder takes one round trip after it was opened.
+    /// Several, so that an opened small folder is listed in one round trip.
     private static let requestsInFlight = 4
     /// The maximum number of consecutive responses without names, to prevent an endless listing.
     private static let maximumEmptyResponses = 100
@@ -68,7 +68,7 @@ struct SFTPListing {
         }
     }
 
-    /// Omits `.` and `..`. Requests missing attributes, and the targets of links, in parallel.
+    /// Omits `.` and `..`. Requests missing attributes in parallel, and likewise the attributes of link targets if links are resolved.
     private func entries(_ files: [ListedFile]) async throws -> [RemoteEntry] {
         var files = files.filter { ![Self.dot, Self.dotDot].contains($0.name) }
         try await requestAttributes(of: &files, where: { $0.kind == nil }) { .lstat($0) }

@@ -1,7 +1,7 @@
 public import TransferCore
 
 extension SFTPTransport: FolderListing {
-    /// Lists a folder, at most 100 entries at a time, in the server's order.
+    /// Lists a folder, at most 100 entries at a time, in the server's order, without `.` and `..`.
     ///
     /// The kind of an entry comes from the server's listing, or from an additional request if the listing omits it. A link is listed as a
     /// link, unless it leads to a regular file and the attempt resolves links. The queue calls this method on a separate task.

@@ -1,8 +1,8 @@
-/// Tracks the position up to which all bytes of a range are confirmed: by the server for an upload, by the disk for a download.
-/// Subranges can be inserted in any order.
+/// Tracks the position up to which all bytes of a range have been inserted: acknowledged by the server for an upload, or written to the part
+/// file for a download. Subranges can be inserted in any order.
 package struct ConfirmedPrefix: Sendable {
     package private(set) var end: Int64
-    /// The confirmed ranges after the first gap, in order. Adjacent ranges are merged, so there is one range per gap.
+    /// The inserted ranges after the first gap, in order. Adjacent ranges are merged, so there is one range per gap.
     private var islands: [Range<Int64>] = []
 
     package init(from start: Int64) {

@@ -32,7 +32,7 @@ final class NewFileModes: Sendable {
             return nil
         }
         let mode = permissions & key.requested
-        // Servers process requests in order, so this one takes effect before the first byte arrives.
+        // Servers process the requests for one handle in order, so this one takes effect before the first byte arrives.
         client.submit(.fsetstat(handle, .permissions(Self.hidden))) { [self] result in
             guard case .success(.status(let status)) = result, status.code == .ok else { return }
             modes.withLock { if $0.count < Self.maximumKeys { $0[key] = mode } }

@@ -27,7 +27,8 @@ struct PartFileRenaming: Sendable {
     /// Checks whether the policy keeps an existing file. Call this method before sending content.
     ///
     /// - Returns: The receipt for the existing file; nil to send the file.
-    /// - Throws: A `TransferError` if the policy is `never`, or if the file is a folder and the policy is not `skip`.
+    /// - Throws: A `TransferError` if the policy is `never`, if the file is a folder and the policy is not `skip`, or if the server reports an
+    ///   implausible size.
     func receipt(keeping found: FileAttributes) throws -> TransferReceipt? {
         if policy == .never { throw TransferError.remoteFileExists(paths.name, at: client.serverName) }
         if found.kind == .folder, policy != .skip { throw folderExists }
@@ -44,7 +45,7 @@ struct PartFileRenaming: Sendable {
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, paths.final)
     }
 
-    /// Returns nil if the server does not report the time.
+    /// Returns by how many seconds the source is newer; negative if it is older, nil if the server does not report the time.
     private func secondsNewer(than found: FileAttributes) -> Int64? {
         found.modificationTime.map { source.identity.modificationSeconds - Int64($0) }
     }
@@ -84,7 +85,7 @@ struct PartFileRenaming: Sendable {
     private func renameIfFree(to final: [UInt8]) async throws -> Bool {
         guard try await client.attributesIfPresent(final) == nil else { return false }
         do {
-            // Fails if a file with that name exists (draft-ietf-secsh-filexfer-02, section 6.5).
+            // According to the draft, this fails if a file with that name exists (draft-ietf-secsh-filexfer-02, section 6.5).
             try await client.perform(.rename(partPath, to: final))
             return true
         } catch let failure as StatusFailure {

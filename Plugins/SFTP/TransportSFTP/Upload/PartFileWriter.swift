@@ -112,7 +112,7 @@ final class PartFileWriter: Sendable {
         return offset
     }
 
-    /// Waits until the source has more bytes. Returns nil at the end of the range.
+    /// Claims the next bytes of a range; nil at its end. Waits until a growing source has more bytes.
     private func claim(_ index: Int, from offset: Int64) async throws -> Range<Int64>? {
         let limit = Self.batch * Int64(features.writeSize)
         guard let growth = file.source.growth else { return progress.claim(upTo: limit, of: index) }
@@ -169,7 +169,7 @@ final class PartFileWriter: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// Waits until the server has confirmed all sent bytes, or a request has failed.
+    /// Waits until the server has acknowledged all sent bytes. Throws the error of a failed request.
     func drained() async throws {
         let drain = SingleResult<Void>()
         let isDrained = state.withLock { state in
@@ -291,7 +291,7 @@ final class PartFileWriter: Sendable {
     /// has confirmed all content.
     ///
     /// - Parameters:
-    ///   - times: The modification time to set, in seconds since 1970; nil to keep it.
+    ///   - times: The access and modification time to set, in seconds since 1970; nil to keep both.
     ///   - mode: The permissions to set; nil to keep them.
     ///   - syncs: Whether to sync the part file; nil to sync it if `features` includes `fsync`.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`. The class of the `TransferError` is `resumeLost` if the

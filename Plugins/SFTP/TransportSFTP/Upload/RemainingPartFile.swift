@@ -8,8 +8,8 @@ final class RemainingPartFile: Sendable {
     private let endpoint: Endpoint
     private let path: Locked<[UInt8]?>
 
-    /// The classes of errors after which a part file can remain. After other errors, the account or the session waits, or the upload
-    /// restarts in a new part file.
+    /// The classes of errors whose cause names the part file. After errors of most other classes, the account or the session waits, or the
+    /// upload restarts in a new part file.
     private let failureClasses: Set<FailureClass>
 
     /// Starts with the part file of the attempt's checkpoint, because the attempt may fail before it reaches the server.
@@ -26,7 +26,7 @@ final class RemainingPartFile: Sendable {
         path = Locked(existing)
     }
 
-    /// The file now exists. Do not call this method for a file under the final name.
+    /// Call this method when the part file exists, but not for a file under the final name.
     func didCreate(_ partPath: [UInt8]) { path.withLock { $0 = partPath } }
 
     func didRemove(_ partPath: [UInt8]) {

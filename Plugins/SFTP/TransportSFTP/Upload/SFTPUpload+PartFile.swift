@@ -15,8 +15,8 @@ extension SFTPUpload {
 
     func openPartFile(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartFileRenaming) async throws -> OpenPartFile {
         guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePartFile(checkpoint, confirmed) }
-        // The part file gets its final permissions before it is renamed.
         let key = creationKey
+        // Other users must not read the part file. It gets its final permissions before it is renamed.
         let isHidden = !writesFinalName && (keepsMode || client.newFileModes.isKnown(key))
         let handle = try await makePartFileAndFolders(placing, .permissions(isHidden ? NewFileModes.hidden : key.requested))
         if !writesFinalName { remainingPartFile.didCreate(partPath) }
@@ -152,7 +152,7 @@ extension SFTPUpload {
     }
 
     /// If the server can't sync, compares the newest confirmed bytes with the source, because a power failure may have destroyed some of
-    /// them. Skips streams, whose first bytes are no longer available. Compares nothing if ``SFTPOptions/sync`` is false.
+    /// them. Skips streams, whose first bytes may no longer be available. Compares nothing if ``SFTPOptions/sync`` is false.
     ///
     /// - Returns: The warnings for the receipt.
     /// - Throws: A `TransferError` of the class `resumeLost` if the content differs.

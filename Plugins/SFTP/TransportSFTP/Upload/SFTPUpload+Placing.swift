@@ -13,7 +13,7 @@ extension SFTPUpload {
         warnings += outcome.warnings
         if let digest = outcome.digest { return digest.text }
         await removePartFile()
-        // If the source has changed, the difference does not show an error of the server.
+        // A changed source also explains the difference, so report the change in this case.
         try await file.verifyUnchanged()
         throw TransferError(
             .resumeLost, .checksumMismatch,

@@ -19,7 +19,7 @@ extension SFTPUpload {
         upload.foreignPartFile = nil
         guard let earlierProgress else { return upload }
         var checkpoint = earlierProgress.checkpoint.withoutUnsynced
-        // The part file of an unfinished copy.
+        // This is the part file of an unfinished copy.
         if let other = checkpoint.otherPart { try? await client.perform(.remove([UInt8](other))) }
         let size = checkpoint.neededSize(earlierProgress.confirmed)
         if size > 0 {

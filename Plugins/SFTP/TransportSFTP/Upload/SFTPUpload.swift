@@ -26,7 +26,7 @@ struct SFTPUpload {
     var earlierProgress: (checkpoint: UploadCheckpoint, confirmed: Int64)?
     /// The permissions of the source, or of the original file if the source is the queue's copy; nil for data from memory and streams.
     let sourceMode: UInt32?
-    /// Whether this process made an earlier attempt. A restart of the file or a retry of its session resets the count.
+    /// Whether this process made an earlier attempt since the last restart of the file or retry of its session.
     let isRepeated: Bool
     let threads: WorkerThreads
     let remainingPartFile: RemainingPartFile
@@ -54,7 +54,7 @@ struct SFTPUpload {
         let source = file.source
         sourceMode = source.isSpooled ? source.originalPermissions.map { UInt32($0.rawValue) } : file.descriptor.mode
         if let earlierProgress {
-            // Uses the path in the checkpoint, because the account's options may have changed.
+            // Uses the path in the checkpoint, because the endpoint's options may have changed.
             let (stored, own) = ([UInt8](earlierProgress.checkpoint.part), try paths.partFile(of: attempt.partID))
             let isForeign =
                 attempt.partID != attempt.transferID && earlierProgress.checkpoint.stage == .writing && stored != paths.final
@@ -107,7 +107,7 @@ struct SFTPUpload {
                 placing, size: size, checksum: earlierProgress.checkpoint.checksum, replacing: earlierProgress.checkpoint.existing)
         }
         var checkpoint = earlierProgress?.checkpoint ?? initialCheckpoint
-        // Opening takes a while, and the upload nearly always needs the connections, so start before the check for an existing file.
+        // Opening connections takes a while, and the upload nearly always needs them, so start before the check for an existing file.
         if checkpoint.ranges != nil { await lender.prepare(maximumWriters - 1) }
         if earlierProgress == nil, !writesFinalName, let existing = try await placing.existingFile() {
             if let receipt = try placing.receipt(keeping: existing) {
@@ -252,7 +252,7 @@ struct SFTPUpload {
         do {
             _ = try await writer.write()
             _ = try await writer.finish()
-            // Other writers may need much more time.
+            // Save now, because other writers may need much more time.
             try await writer.saveSynced()
         } catch {
             await writer.saveBeforeEnd()

@@ -39,8 +39,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     var checksum: String?
     /// The ranges of a large file, in order and without gaps; nil if the file is sent from start to end.
     package var ranges: [Range]?
-    /// For a file without ranges, the end of the bytes that the server acknowledged, but did not sync, before the connection broke. Unless
-    /// the server crashed, it still has these bytes. nil if the server acknowledged no bytes after the confirmed position.
+    /// For a file without ranges, the end of the bytes that the server acknowledged, but did not sync, before an attempt ended. Unless the
+    /// server crashed, it still has these bytes. nil if the server acknowledged no bytes after the confirmed position.
     package var acknowledged: Int64?
     /// The number of interrupted syncs; see ``InterruptedSyncs``.
     package var interruptedSyncs: Int?
@@ -103,12 +103,14 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return position == end && Self.sum(ranges) == confirmed
     }
 
+    /// Returns the minimum size in bytes of a part file that has all confirmed bytes.
     func neededSize(_ confirmed: Int64) -> Int64 {
         // With ranges, the confirmed position of the last range that has confirmed bytes.
         ranges.map { $0.reduce(0) { $1.confirmed > $1.start ? $1.confirmed : $0 } } ?? confirmed
     }
 
-    /// Returns nil if all acknowledged bytes are already confirmed.
+    /// Returns the checkpoint, and its number of confirmed bytes, for the case that a sync of the acknowledged bytes succeeds; nil if no
+    /// acknowledged byte is unconfirmed.
     func synced(_ confirmed: Int64) -> (checkpoint: UploadCheckpoint, confirmed: Int64)? {
         var checkpoint = self
         checkpoint.ranges = ranges?.map(\.synced)

@@ -10,7 +10,7 @@ package final class UploadProgress: Sendable {
         var sent: Int64
         /// The position up to which a writer has claimed bytes to send.
         var claimed: Int64
-        /// The position up to which the server acknowledged bytes before the connection broke, synced or not.
+        /// The position up to which the server had acknowledged bytes at the end of the attempt, synced or not.
         var acknowledged: Int64
         var isAssigned = false
 
@@ -95,6 +95,8 @@ package final class UploadProgress: Sendable {
         }
     }
 
+    /// Claims the next bytes of a range for its writer.
+    ///
     /// - Parameters:
     ///   - limit: The maximum number of bytes.
     ///   - index: The index of the range.
@@ -142,7 +144,7 @@ package final class UploadProgress: Sendable {
         if mustSave { await Task { try? await self.enqueueSaving([:]) }.value }
     }
 
-    /// The next checkpoint stores the lowered count of interrupted syncs.
+    /// Decreases the count of interrupted syncs, which the next checkpoint stores.
     func didSync() {
         state.withLock { $0.interruptedSyncs = $0.interruptedSyncs.decremented }
     }
@@ -176,7 +178,7 @@ package final class UploadProgress: Sendable {
         try await enqueueSaving(positions)
     }
 
-    /// Saves a checkpoint with the bytes that the server acknowledged but did not sync before the connection broke.
+    /// Saves a checkpoint with the bytes that the server acknowledged but did not sync.
     ///
     /// - Parameter positions: For each range, by index, the position up to which the server acknowledged all bytes.
     /// - Throws: An error if the queue can't store the checkpoint.

@@ -3,8 +3,8 @@ package import TransportSupport
 /// The command that computes checksums on a server. One command handles many files, because starting a login shell can take longer than
 /// sending a small file.
 ///
-/// The command reads the names from its input, and passes each file's content to the checksum program. Shells and programs would treat
-/// hyphens, line feeds, backslashes and quotes in names differently.
+/// The command reads the names from its input, and passes each file's content to the checksum program. No name is an argument, because shells
+/// and programs could misinterpret hyphens, line feeds, backslashes and quotes in names.
 package enum ChecksumCommand {
     /// The user's shell may not be a POSIX shell, so the command runs `sh`. All shells treat text in single quotes literally.
     package static let text: [UInt8] = Array("exec /bin/sh -c '\(script)'".utf8)
@@ -38,8 +38,8 @@ package enum ChecksumCommand {
         return Array("\\0".utf8) + [6, 3, 0].map { UInt8(ascii: "0") + (byte >> $0 & 7) }
     }
 
-    /// - Returns: The algorithm, and the checksum of each file, or nil if the server can't read the file. Returns nil if the output is not from
-    ///   this command.
+    /// - Returns: The algorithm, and one element for each file: its checksum, or nil if the server can't read it. If the output is not from
+    ///   this command, the whole result is nil.
     package static func results(_ output: [UInt8]) -> (algorithm: ChecksumAlgorithm, digests: [Checksum?])? {
         let lines = output.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
             Substring(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)

@@ -4,7 +4,7 @@ import TransportSupport
 struct LocalContent: Sendable {
     /// The size in bytes.
     let size: Int64
-    /// Blocks.
+    /// Reads a range of the file. May block.
     let read: @Sendable (Range<Int64>) throws -> [UInt8]
 
     init(_ file: FileReader, size: Int64) {

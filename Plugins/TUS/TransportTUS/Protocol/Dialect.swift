@@ -7,8 +7,8 @@ import CurlEngine
 /// module uses. The values of extension headers have the format of tus 1.0.0. If a version uses another format for a header's value, the
 /// header's property is nil.
 package struct Dialect: Sendable {
-    /// The header with the version; nil if the version has no such header. All requests contain the header, except the `OPTIONS` requests
-    /// of tus. In tus, all responses must contain the header, too.
+    /// The header with the version; nil if the version has no such header. All requests contain the header, except that it may be missing in
+    /// the `OPTIONS` requests of tus. In tus, all responses must contain the header, too.
     package var versionHeader: String?
     /// The name of the version, for example `1.0.0`. If there is a ``versionHeader``, this name is the header's value.
     package var version: String

@@ -10,7 +10,7 @@ extension TransferError.Code {
 /// The replacement of a tus server by a server of the IETF protocol at the same address, or vice versa. An upload can't resume with the other
 /// protocol.
 extension TUSServer {
-    /// Returns the error for a request about an upload of the IETF protocol that a tus server rejected; nil for any other response.
+    /// Returns the error for a request of the IETF protocol that a tus server rejected; nil for any other response.
     func changeToTUS(_ tusResponse: TUSResponse) -> TransferError? {
         // Servers of both protocols may send other rejections without a header of the IETF protocol.
         guard tusResponse.showsOnlyTUS, [412, 415].contains(tusResponse.status) else { return nil }

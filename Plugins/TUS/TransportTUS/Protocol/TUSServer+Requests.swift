@@ -15,8 +15,8 @@ extension TUSServer {
     /// Returns the server's features (tus 1.0.0, "OPTIONS"). All attempts use the cached result for a day, or a cached guess for ten
     /// minutes.
     ///
-    /// If a server does not report its features, or did not respond to the last two requests for them, this method assumes the core protocol
-    /// and *creation*. The endpoint's ``TUSOptions/extensions`` replace the extensions that the server announces.
+    /// If a server does not report its features, rejects the request for them, or did not respond to the last two requests, this method assumes
+    /// the core protocol and *creation*. The endpoint's ``TUSOptions/extensions`` replace the extensions that the server announces.
     ///
     /// - Parameter verification: The session's verification. With `checksum`, a guess (``TUSFeatures/isGuess``) is not sufficient.
     /// - Throws: A ``TransferError``, for example of the class ``FailureClass/transient`` if a guess is not sufficient; or
@@ -187,7 +187,7 @@ extension TUSServer {
 
     /// Requests the size of a complete upload's file on the server, with a `GET` for its first byte.
     ///
-    /// - Returns: The size; nil if the server does not offer the file, or does not respond within ``responseTimeLimit``. The size is reliable if the
+    /// - Returns: The size; nil if the response does not report it, or no response arrives within ``responseTimeLimit``. The size is reliable if the
     ///   response comes from the tus server, not from a proxy, and contains the requested range. A response without a range may be another
     ///   page, such as a description of the upload.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {

@@ -2,13 +2,15 @@ import CurlEngine
 import Foundation
 public import TransferCore
 
-/// The value of the `Upload-Metadata` header (tus 1.0.0, "Creation"): keys with base64-encoded values.
+/// The metadata of an upload, as headers of tus and of the IETF protocol.
 struct UploadMetadata {
+    /// The value of the `Upload-Metadata` header (tus 1.0.0, "Creation"): keys with base64-encoded values.
     let headerValue: String
 
-    /// The headers for the same metadata in the IETF protocol, which has headers only for the file's name and type.
+    /// The headers for the file's name and type in the IETF protocol, which has no headers for other metadata.
     ///
-    /// The failure is a ``TransferError`` of the class ``FailureClass/unsupported`` that names a metadata key without a header.
+    /// The failure is a ``TransferError`` of the class ``FailureClass/unsupported`` that names another key of the session's
+    /// metadata.
     let representationHeaders: Result<HTTPHeaders, TransferError>
 
     /// Collects the file's name, path and type, the session's metadata, and the transfer's ID. With the ID, the server's operator can find

@@ -39,7 +39,7 @@ struct Concatenation {
             try await createFinal(isEarly: true)
         }
         let checkpoint = await record.checkpoint
-        // If the final upload exists and all segments are confirmed, the server may have removed them, so they are not checked again.
+        // If the final upload exists and all segments are confirmed, the server may have removed the segments, so their state is not requested.
         if checkpoint.whole.url == nil || checkpoint.confirmed < size {
             try await forEachSegment(ranges) { slot, range in
                 if initial[slot].url == nil { try await begin(slot, range) } else { try await resume(slot, range) }
@@ -53,7 +53,7 @@ struct Concatenation {
         return try await removeSegments()
     }
 
-    /// Returns the range of the file that each stored segment contains.
+    /// Returns each segment's range of the file, from the number and size of the segments in the checkpoint.
     private func ranges() async throws(TransferError) -> [Range<Int64>] {
         let checkpoint = await record.checkpoint
         guard let segments = checkpoint.segments, let segmentSize = checkpoint.segmentSize, segmentSize > 0,
@@ -96,10 +96,11 @@ struct Concatenation {
         try await record.confirm(0, of: slot, expires: tusResponse.expires, url: try await server.created(tusResponse))
     }
 
-    /// Sends the rest of a segment. If the server has lost the segment, and the segment can still be replaced, restarts only this segment.
+    /// Sends the rest of a segment. If the server has lost the segment, or may have uncounted bytes at its start, restarts only this segment,
+    /// provided that the final upload was not requested yet.
     private func resume(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard let url = await record[slot].url else { return try await begin(slot, range) }
-        // Segments can't be replaced after the final upload was requested. The server may have removed them because it has the whole file.
+        // Segments can't be replaced after the final upload was requested. The server may have concatenated and removed the segments.
         let checkpoint = await record.checkpoint
         let isReplaceable = checkpoint.whole.url == nil && checkpoint.asksForWhole != true
         do {
@@ -226,8 +227,8 @@ struct RemainingSegments {
         get throws { urls.isEmpty ? nil : try TUSCheckpoint(leftovers: urls).encoded(atMost: 0) }
     }
 
-    /// The warning for the receipt; nil if no removal failed.
+    /// The warning for the receipt; nil if all segments were removed, or if the server does not support removal.
     func warning(_ origin: Origin) -> String? {
-        reason.map { "Segments of the file remain on the server \(origin)\(urls.isEmpty ? "" : ", to be removed later"): \($0)" }
+        reason.map { "Segments of the file remain on the server \(origin)\(urls.isEmpty ? "" : " until the queue removes them"): \($0)" }
     }
 }

@@ -28,8 +28,8 @@ extension PatchLoop {
                 mayBeTemporary ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
                 retryAfter: failure.retryAfter ?? error.retryAfter)
         }
-        // The running checksum covers only the content before this request, so it is useless at any other offset. With the IETF protocol, the
-        // server compares the checksum of all content, so the server may have kept the content of this request without verifying it.
+        // The running checksum covers only the content before this request, so it is useless at any other offset. With the IETF protocol, only
+        // the checksum of the whole file matters. It stays known if the server kept the whole request, even without verifying the content.
         if currentOffset != offset {
             contentHash = server.dialect.ietf != nil && currentOffset == offset + count ? checksum.whole : nil
         }

@@ -46,16 +46,16 @@ extension PatchLoop {
         return offset
     }
 
-    /// Rejects an offset beyond the bytes that were sent.
+    /// Rejects an offset that is higher than the number of bytes that the server can have.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost``.
     func checkPlausible(_ offset: Int64) throws(TransferError) {
-        // With the IETF protocol, the server may have content from other sources.
+        // With the IETF protocol, the server may have bytes that this attempt has not sent, so the limit includes all available bytes.
         let reach = server.dialect.ietf == nil ? reach : max(reach, available)
-        guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
+        let limit = min(reach, RemoteUpload.sizes.upperBound)
+        guard offset <= limit else {
             throw TransferError(
-                .resumeLost, .uploadGone,
-                "The server \(server.origin) claims to have \(offset) bytes, more than the \(reach) that were sent.")
+                .resumeLost, .uploadGone, "The server \(server.origin) claims to have \(offset) bytes, but can have at most \(limit).")
         }
     }
 }

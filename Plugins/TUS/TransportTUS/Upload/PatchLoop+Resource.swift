@@ -64,8 +64,8 @@ extension PatchLoop {
 
     /// Reads the upload's state from the response to a `HEAD`, or from a 409 response that contains the offset.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server lost confirmed bytes, or completed the upload with
-    ///   another size.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server lost confirmed bytes of a file, or completed the
+    ///   upload with another size.
     mutating func readState(_ tusResponse: TUSResponse, at offset: Int64) async throws {
         guard let terms = server.dialect.ietf else { return }
         chunks.limits.update(with: tusResponse.limits)
@@ -186,8 +186,8 @@ extension PatchLoop {
             let (offset, state) = try await server.offset(of: url, length: length)
             return state.isComplete ?? (offset == end)
         } catch let error as TransferError where error.failureClass == .resumeLost {
-            // The server removes complete uploads.
             guard error.code != .protocolChanged else { throw server.outcomeUnknown(cause: error.cause) }
+            // The server removes complete uploads.
             return true
         }
     }

@@ -29,7 +29,7 @@ struct PatchLoop {
     var lastChecksum: (range: Range<Int64>, header: String)?
     /// The number of offset conflicts and version changes; see ``maximumConflicts``.
     var conflicts = 0
-    /// The highest position that the server's offset can have, because no bytes after it were sent.
+    /// The end of the bytes that may have been sent, in this attempt or an earlier one.
     var reach: Int64 = 0
     /// The highest confirmed position. The bytes of a growing source before this position can't be read again.
     var released: Int64 = 0
@@ -73,8 +73,8 @@ struct PatchLoop {
         return if case .complete(let size) = growth.extent { size } else { growth.length }
     }
 
-    /// Waits for bytes after an offset, and returns the end of the bytes to send next. Returns nil if all bytes were sent and the server
-    /// knows the length.
+    /// Waits for bytes after an offset, and returns the end of the bytes to send next. Returns nil if the upload is finished
+    /// (``isFinished(at:of:)``).
     ///
     /// - Throws: The error of the app's producer, an error for a stream that is too large, or `CancellationError`.
     private mutating func end(after offset: Int64) async throws -> Int64? {
@@ -93,7 +93,8 @@ struct PatchLoop {
         }
     }
 
-    /// Returns whether all bytes were sent, and the server knows that the upload is complete.
+    /// Returns whether the upload needs no more requests. In tus, the server must have all bytes and know the length. In the IETF protocol, the
+    /// server must have completed the upload.
     private func isFinished(at offset: Int64, of length: Int64) -> Bool {
         server.dialect.ietf == nil ? offset >= length && isLengthDeclared : resource.isComplete
     }

@@ -3,10 +3,11 @@ import TransferCore
 
 /// One upload on the server: a resource with its own URL, which receives the content of a file or a segment with one or more requests.
 struct RemoteUpload: Codable, Sendable {
-    /// The absolute URL; nil until the server has responded to the creation.
+    /// The absolute URL; nil until the server has sent it.
     var url: String?
 
-    /// The stored name of the dialect with which the upload was created (``Dialect/storedName``); nil for tus 1.0.0.
+    /// The stored name (``Dialect/storedName``) of the dialect that the server last accepted for the upload; before that, of the dialect of the
+    /// creation. Nil for tus 1.0.0.
     var dialect: String?
 
     /// Whether the server may have received all of the content, and may have completed the upload, although no final response arrived (IETF). If
@@ -188,7 +189,7 @@ struct TUSCheckpoint: Codable, Sendable {
 
     var urls: [String] { (segments ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }
 
-    /// The URLs of the uploads that belong to this transfer alone. An upload that the app supplied is not among them: a later attempt may have
-    /// completed it.
+    /// The URLs of the uploads that belong to this transfer alone. Excludes an upload that the app supplied, because a later attempt may have
+    /// completed that upload.
     var ownURLs: [String] { whole.isGiven == true ? (segments ?? []).compactMap(\.url) : urls }
 }

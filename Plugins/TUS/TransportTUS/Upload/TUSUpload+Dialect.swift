@@ -2,7 +2,11 @@ import HTTPSupport
 import TransferCore
 
 extension TUSUpload {
-    /// Chooses the protocol of the earlier attempts or, for a new upload, the one that the endpoint's options and the server's response select.
+    /// Chooses the dialect, that is, tus or a version of the IETF protocol.
+    ///
+    /// A dialect in the checkpoint takes precedence, unless the endpoint allows only tus and no upload can exist. Otherwise,
+    /// ``TUSOptions/dialect`` selects the dialect of a new upload, and of an upload that the app created. With `auto`, the server's response to
+    /// `OPTIONS` decides for a new upload, and an upload that the app created uses tus. Any other upload uses tus.
     mutating func chooseDialect() async throws {
         let known = await record.checkpoint
         let mayExist = known.whole.url != nil || known.whole.mayBeComplete == true
@@ -22,18 +26,20 @@ extension TUSUpload {
         }
     }
 
-    /// Returns whether the server may have rejected the creation of an upload because it speaks the other protocol.
+    /// Returns whether the endpoint allows both protocols, and the error may show that the server speaks only the protocol that was not chosen.
     func mayHaveOtherDialect(_ error: TransferError) -> Bool {
         server.options.dialect == .auto
             && (error.failureClass == .unreachable && error.code == .notThisProtocol
                 || error.code == .unsupportedVersion && server.dialect.ietf != nil)
     }
 
-    /// Chooses the other protocol, if the server speaks it, and no upload exists. Queries the server again, because the cache may describe
-    /// server software that has since been replaced.
+    /// Changes from tus to the IETF protocol, or vice versa, if the server speaks the other protocol, and no upload can exist.
     ///
-    /// - Parameter tus: The dialect of the transport: tus, except in tests.
-    /// - Returns: Whether this method chose the other protocol.
+    /// Does not rely on cached features that show the rejected protocol, because the server software may have been replaced since.
+    ///
+    /// - Parameter tus: The dialect of a new ``TUSServer``, which is tus. In tests, it can be a version of the IETF protocol; this method then
+    ///   changes nothing.
+    /// - Returns: Whether the protocol was changed. If so, the upload must start again.
     mutating func chooseOtherDialect(tus: Dialect) async throws -> Bool {
         let known = await record.checkpoint
         guard tus.ietf == nil, known.urls.isEmpty, known.whole.mayBeComplete != true else { return false }
@@ -56,7 +62,7 @@ extension TUSUpload {
             server.profiles.forgetDialect(of: server.address)
             server.dialect = tus
         }
-        // The checkpoint describes the rejected creation, with its segments and its protocol version.
+        // The checkpoint describes the rejected creation, with its segments and its dialect.
         try await record.save { $0 = TUSCheckpoint() }
         return true
     }

@@ -9,7 +9,7 @@ extension TUSUpload {
     func transferToResource() async throws -> TransferReceipt {
         let known = await record.checkpoint.whole
         if known.url == nil, known.mayBeComplete == true {
-            // A killed process sent the whole content, and the server announced no upload whose state could be requested.
+            // A killed process may have sent the whole content, and the server announced no upload whose state could be requested.
             try await record.save { $0 = TUSCheckpoint() }
             throw server.outcomeUnknown()
         }
@@ -96,7 +96,7 @@ extension TUSUpload {
                 _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
                 throw error
             } catch let error as TransferError where error.code == .invalidResponse && error.failureClass == .permanent {
-                // The response contradicts the announced upload. If the user retries the file, the upload restarts.
+                // The response is invalid, so an announced upload is not needed. If the user retries the file, the upload restarts.
                 _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
                 try await record.save { $0 = TUSCheckpoint() }
                 throw error

@@ -15,16 +15,17 @@ extension TUSUpload {
         guard check != .readingBack else {
             throw TransferError(
                 .unsupported, .unsupported,
-                "The server \(server.origin) does not compare checksums, and a stream can't be verified by reading it back.")
+                "The server \(server.origin) does not compare checksums, and a stream can't be verified by reading it back. "
+                    + "Use --verify size.")
         }
         if let length = growth.length { try server.checkSize(length, atMost: features.maximumSize) }
         var receipt = TransferReceipt(bytes: 0)
         var known = await record.checkpoint
-        // A stream can't restart after the queue has freed its confirmed bytes.
         var remoteOffset: TUSServer.RemoteOffset?
         if options.uploadURL != nil {
             remoteOffset = try await checkThatGivenUploadIsEmpty(known, length: Self.length(growth))
         } else if known.confirmed == 0 {
+            // After the first confirmed byte, a stream can't restart, because the queue frees confirmed bytes.
             remoteOffset = try await restartIfUncounted(&known, length: Self.length(growth))
         }
         var patchLoop: PatchLoop

@@ -89,8 +89,8 @@ struct TUSUpload {
     /// Compares the size of the server's file with the number of sent bytes. Uncounted bytes (``RemoteUpload/uncounted``) make the server's file
     /// larger. If the size of the server's file is unknown, or differs but may come from a proxy, adds a warning to the receipt.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the sizes differ. The upload is then removed, if the
-    ///   server allows that.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the tus server itself reports another size. The upload is then
+    ///   removed, if the server allows that.
     private func checkSize(_ receipt: inout TransferReceipt, uncounted: Int64) async throws {
         let url = await record[.whole].url
         let stored = if let url { try await server.storedSize(of: url) } else { nil as (bytes: Int64, isReliable: Bool)? }

@@ -1,8 +1,8 @@
 import Locking
 import TransferCore
 
-/// The checkpoint and the progress of a file's uploads. Saves the server's offsets in the checkpoint before it reports them to the queue, except
-/// the last offset of a complete file.
+/// The checkpoint and the progress of a file's uploads. Saves each offset of the server in the checkpoint before reporting the offset to the
+/// queue; only ``complete(_:of:url:)`` saves nothing.
 ///
 /// All segments of a file share one instance, which saves concurrent changes together.
 actor TUSUploadRecord {

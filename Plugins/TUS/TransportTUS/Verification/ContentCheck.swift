@@ -55,7 +55,7 @@ enum ContentCheck: Hashable, Sendable {
 }
 
 extension ChecksumAlgorithm {
-    /// Returns the best of a server's algorithms that this client supports (tus 1.0.0, "Checksum"); nil if it supports none of them.
+    /// Returns the best of a server's algorithms that this transport supports (tus 1.0.0, "Checksum"); nil if the transport supports none.
     static func best(of names: [String]) -> ChecksumAlgorithm? {
         let names = Set(names.map { $0.lowercased() })
         return [.sha256, .sha1, .md5].first { names.contains($0.rawValue) }

@@ -7,7 +7,7 @@ import TransferCore
 extension DiscardOutbox {
     /// Requests a removal from a server.
     ///
-    /// - Returns: False if the result could not be stored. True if the task was cancelled, because then there is no result to store.
+    /// - Returns: Whether the result is stored; also true if the task was cancelled before there was a result.
     func discard(_ removal: PendingDiscard) async -> Bool {
         guard let transport = transports[removal.endpoint.transport] as? any PartialDiscarding else {
             // If the transport is not registered in this process, a later process may register the transport, so the removal is retried
@@ -34,7 +34,7 @@ extension DiscardOutbox {
 
     /// Stores the result of a removal.
     ///
-    /// - Returns: False if the result could not be stored. True if the task was cancelled, because then there is no result to store.
+    /// - Returns: Whether the result is stored; also true if the task was cancelled before there was a result.
     func storeResult(_ result: Result<Void, any Error>, of removal: PendingDiscard) async -> Bool {
         do {
             try result.get()

@@ -95,7 +95,7 @@ final class DiscardOutbox: Sendable {
     /// or after the time limit.
     ///
     /// Skips removals that this process has already tried and postponed. Also skips hosts that took too long in this process, or that asked
-    /// this process or an earlier process to back off.
+    /// this process or an earlier process to back off. While the queue is stopped, only due part files are removed.
     func finish(within limit: Duration) async {
         state.withLock { state in
             state.mustRetryPostponed = true
@@ -285,7 +285,7 @@ final class DiscardOutbox: Sendable {
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// Returns whether the removals that earlier processes postponed must be retried, and resets this flag.
+    /// Returns whether the removals that earlier processes postponed must be retried, and resets `mustRetryPostponed`.
     private func beginRetry() -> Bool {
         state.withLock { state in
             defer { state.mustRetryPostponed = false }

@@ -117,8 +117,8 @@ package final class ActiveFile: Sendable {
     /// Whether the attempt waits for a response from the other end.
     ///
     /// A file of more than 1 MiB counts as waiting once this attempt has sent its last byte, even without a call to
-    /// ``noteAwaitedResponse()``, unless ``noteWork()`` was called since. A smaller file does not count as waiting, because the server has
-    /// little to do after the last byte. A file whose last byte was sent before this attempt does not count as waiting either, because the
+    /// ``noteAwaitedResponse()``, unless ``noteWork()`` was called since. A smaller file counts as waiting only after that call, because the
+    /// server has little to do after the last byte. The same applies to a file whose last byte was sent before this attempt, because the
     /// attempt begins with small requests, to which a server responds quickly.
     package var isResponseAwaited: Bool {
         awaitsResponse.load(ordering: .relaxed)
@@ -153,7 +153,6 @@ package final class ActiveFile: Sendable {
     /// Whether the other end may have a record of this attempt. If so, the file must not be sent again.
     var mayHaveRecord: Bool { recordIsPossible.load(ordering: .relaxed) }
 
-    /// Stores the kind and the path of the part file that the cancelled attempt leaves at the other end.
     func noteRemainingPartFile(_ location: String) { remainingPartFileLocation.withLock { $0 = location } }
 
     /// The kind and the path of the part file that the cancelled attempt leaves at the other end, for the error of a stalled attempt; nil

@@ -13,7 +13,7 @@ package struct FileHistory: Equatable, Sendable {
     /// The number of consecutive failed attempts at an endpoint after which the file may move to another endpoint and abandon its bytes.
     static let attemptsBeforeFallback = 3
 
-    /// The maximum number of restarts without new progress. Limits the attempts at a server that keeps losing the bytes that it accepted.
+    /// The maximum of `fruitlessRestarts`. Limits the attempts at a server that keeps losing the bytes that it accepted.
     private static let maximumFruitlessRestarts = 5
 
     /// The number of attempts since the file last restarted.
@@ -31,12 +31,12 @@ package struct FileHistory: Equatable, Sendable {
     package private(set) var isCostly = false
     /// Whether the last attempt failed because its endpoint was down, and probably not only for this file.
     private(set) var isOutage = false
-    /// For each endpoint, its number of responses to all files when this file last failed there. Contains an endpoint only if that failure can mean
-    /// an outage or concern only this file, and the endpoint has not responded to this file since.
+    /// For each endpoint, the value of ``EndpointState/FailureSeries/responses`` when this file last failed there. Missing if that failure
+    /// can't concern only this file, or if the endpoint has performed a request of this file since; see ``concernsOnlyThisFile(_:at:_:)``.
     private var responsesAtFailure: [Endpoint: Int] = [:]
     /// Whether the file has restarted for a reason other than a change of its source, and has made no progress since.
     private var hasRestarted = false
-    /// The number of restarts since the file last exceeded its furthest position or its source changed.
+    /// The number of restarts since `furthest` last grew or the source last changed. A restart because of a changed source does not count.
     private var fruitlessRestarts = 0
     /// The largest confirmed position, in bytes, that counted as progress at any endpoint since the source last changed. Restarts for other
     /// reasons do not reset this position.
@@ -45,12 +45,13 @@ package struct FileHistory: Equatable, Sendable {
     var mayHaveRecord = false
     /// The number of restarts because the source file changed.
     var sourceChanges = 0
-    /// The number of times that the transferred content had a wrong checksum. Restarts do not reset it.
+    /// The number of times that the transferred content had a wrong checksum. Restarts do not reset this number.
     var mismatches = 0
     /// The endpoints that the file left since the last delay or progress, each with the class of its failure.
     var failedEndpoints: [Endpoint: FailureClass] = [:]
     var outages: [Endpoint: Outage] = [:]
-    /// The endpoints that the file left because all attempts there were used up.
+    /// The endpoints that the file left after its last allowed attempt there, since the last progress or restart. Includes an unreachable endpoint
+    /// only if the file abandoned confirmed bytes there.
     var exhausted: Set<Endpoint> = []
     /// The largest position that each endpoint confirmed since the file last restarted.
     var confirmed: [Endpoint: Int64] = [:]
@@ -179,7 +180,7 @@ package struct FileHistory: Equatable, Sendable {
         return uptime - since >= limit
     }
 
-    /// Whether the file may abandon its bytes at an endpoint.
+    /// Whether the file may abandon its bytes at an endpoint: only after ``attemptsBeforeFallback`` failed attempts in an outage, and after a delay.
     ///
     /// - Parameter delay: The minimum time since the endpoint's outage began, not counting time without a route.
     package func mayFallBack(from endpoint: Endpoint, after delay: Duration, uptime: Duration, _ routes: RouteGap) -> Bool {
@@ -194,8 +195,8 @@ package struct FileHistory: Equatable, Sendable {
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
         failedEndpoints[endpoint] = error.failureClass
         unconfirmed.remove(endpoint)
-        // One round over all endpoints counts as one failure. If the file has used up its attempts at this endpoint, the count starts again
-        // from 0 at the next endpoint. If the server was unreachable, the count is reset only if the file abandons confirmed bytes.
+        // Failures without a delay between them count as one, so this failure does not count. If the file has used up its attempts here, it gets
+        // all attempts again at the next endpoint. If this endpoint was unreachable, the file gets them only if it abandons confirmed bytes.
         let isUnreachable = isUnreachable(error)
         if isExhausted, !isUnreachable || confirmed[endpoint, default: 0] > 0, exhausted.insert(endpoint).inserted {
             failures = 0
@@ -206,7 +207,7 @@ package struct FileHistory: Equatable, Sendable {
         lastEndpoint = nil
     }
 
-    /// Records that the file restarts.
+    /// Records that the file restarts. After a change of the source, earlier restarts no longer limit further restarts.
     package mutating func startedOver(becauseSourceChanged: Bool) {
         if becauseSourceChanged {
             sourceChanges += 1

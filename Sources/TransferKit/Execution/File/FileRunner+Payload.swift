@@ -23,8 +23,8 @@ extension PendingFile {
 extension FileRunner {
     /// Inspects the file to transfer. Compares the source of an upload with its identity at the last checkpoint.
     ///
-    /// - Throws: ``TransferError`` if the source is missing, unreadable, too large, or has changed; ``QueueError`` if the database can't be
-    ///   used.
+    /// - Throws: ``TransferError`` if the attempt can't begin, for example because the source is missing or has changed; ``QueueError`` if the
+    ///   database can't be used.
     mutating func payload(at endpoint: Endpoint) async throws -> AttemptPayload {
         if file.kind == .download { return try await downloadPayload(from: endpoint) }
         if file.kind == .stream { return try await streamPayload(to: endpoint) }
@@ -129,8 +129,9 @@ extension FileRunner {
             stream: stream)
     }
 
-    /// The destination of a download. The database contains the part file's checkpoint before the part file exists. If another queue ran the
-    /// session before, takes the part file away from that queue; the file restarts unless the part file is complete.
+    /// The destination of a download. If the part file is new, its checkpoint must be stored before the part file exists; see
+    /// ``AttemptPayload/preparation``. If another queue ran the session before, uses that queue's part file only if the part file is complete.
+    /// Otherwise, removes the part file, and the file restarts.
     private mutating func downloadPayload(from endpoint: Endpoint) async throws -> AttemptPayload {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))

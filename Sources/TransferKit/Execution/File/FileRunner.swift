@@ -195,8 +195,8 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Returns the error of a failed download with the path of the part file as its cause, so that users who do not want to retry can remove the
-    /// file. Returns the error unchanged if there is no part file, if the queue removes the part file, or if the disk hangs.
+    /// Adds the path of the part file to the cause of a failed download's error, so that users who do not want to retry can remove the file.
+    /// Returns the error unchanged if there is no part file, if the queue removes the part file, or if the disk hangs.
     private func namingPartFile(_ error: TransferError, at endpoint: Endpoint) async -> TransferError {
         guard let checkpoint = checkpoints[Endpoint.localPartFile(of: endpoint).address]?.checkpoint, !error.makesCheckpointsUseless else {
             return error

@@ -12,7 +12,6 @@ package final class RequestTurns: Sendable {
         var address: String?
         /// The adapted limits, by the address of the endpoint.
         var concurrency: [String: FileConcurrency] = [:]
-        /// Whether the session has another small file to start, so that the session can reach the limit.
         var reachesLimit = false
         /// For the files in flight, by position: the endpoint, and the uptime at which the file could begin its requests.
         var began: [Int64: (address: String, uptime: Duration)] = [:]
@@ -50,7 +49,8 @@ package final class RequestTurns: Sendable {
         self.clock = clock
     }
 
-    /// Returns the maximum number of small files that may make requests to an endpoint concurrently.
+    /// Returns the maximum number of small files that may make requests to an endpoint concurrently. From now on, this limit applies to the
+    /// turns of all files.
     ///
     /// - Parameter transport: The endpoint's transport; nil for no limit, because the app has set the number of files in flight.
     package func limit(at endpoint: Endpoint, of transport: (any Transport)?) -> Int {

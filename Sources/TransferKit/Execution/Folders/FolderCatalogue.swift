@@ -17,8 +17,8 @@ actor FolderCatalogue {
         var position: Int64
         /// The number of the next folder row.
         var directory: Int64
-        /// The number of bytes by which the sum of the listed sizes may still grow. A file with a larger size counts as a file of unknown size.
-        /// A server may invent sizes, and their sum must not overflow.
+        /// The number of bytes by which the total size of the session may still grow. A larger file counts as a file of unknown size: a server may
+        /// list invented sizes, and the total must not overflow.
         var bytes: Int64
     }
 
@@ -74,7 +74,6 @@ actor FolderCatalogue {
         }
     }
 
-    /// Throws the error with which this catalogue ended the listing, if any.
     func throwIfFailed() throws {
         if let failure { throw failure }
     }
@@ -127,7 +126,7 @@ actor FolderCatalogue {
         return [ManifestDirectory(number: folder.number, parent: folder.parent, source: folder.source, destination: folder.destination)]
     }
 
-    /// Counts a name that was listed before. Throws if too many names were repeated.
+    /// Counts a name that was listed before, or that is one of `dotNames`. Throws if there are too many of these names.
     private func countRepeat(of entry: RemoteEntry) throws {
         repeats += 1
         guard repeats > Self.maximumRepeats else { return }
@@ -189,7 +188,7 @@ actor FolderCatalogue {
         if state == .failed { totals.failed += 1 }
     }
 
-    /// The reason why a name is invalid in its folder, on the server or on this machine; nil for a valid name.
+    /// The reason why a name is invalid in its folder; nil for a valid name.
     private func problem(with name: [UInt8]) -> String? {
         if name.isEmpty { return "is empty" }
         if name.contains(0) { return "contains a NUL byte" }

@@ -8,7 +8,7 @@ import TransferCore
 /// expansion resumes after the last batch. ``RemoteFolderExpansion`` expands remote folders.
 package struct FolderExpansion: Sendable {
     private static let batchSize = 1_000
-    /// The maximum number of rows of each table to delete in one step. Larger than `batchSize`, because deleting rows takes less time than
+    /// The maximum number of rows to delete from each table in one step. Larger than `batchSize`, because deleting rows takes less time than
     /// inserting them.
     static let maximumDeletedRows = 10_000
 
@@ -27,10 +27,10 @@ package struct FolderExpansion: Sendable {
     ///
     /// - Parameters:
     ///   - fault: Injects read errors in tests.
-    ///   - maximumNameBytes: The memory for the names of the folders that are being read, in bytes.
+    ///   - maximumNameBytes: The memory for the names of entries in the folders that are being read, in bytes.
     ///   - send: Makes a step durable.
-    ///   - grow: Receives the amounts to add to the session's statistics. Until the first rows of an item's folder are stored, the statistics
-    ///     count the item as one file.
+    ///   - grow: Receives the amounts to add to the session's statistics. An amount can be negative, because the statistics count a folder item
+    ///     as one file until the folder's first rows are stored.
     package init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, maximumNameBytes: Int = 32 << 20,
         send: @escaping @Sendable (ExpansionStep) async throws -> Void,
@@ -45,8 +45,8 @@ package struct FolderExpansion: Sendable {
     ///   - bytesKnown: Returns the current total size of the session's files, in bytes.
     ///   - remote: Expands an item's remote folder into the manifest. Returns the outcome of the run if the folder can't be listed now.
     ///   - reading: Called before a batch of a local folder item is read. Returns a function to call afterwards.
-    ///   - noteSkipped: Receives the path of each local folder item with skipped entries, and the number of entries skipped in the folder
-    ///     and in its subfolders.
+    ///   - noteSkipped: Receives the path of each local folder item with skipped entries, and the number of entries that this run skipped in
+    ///     the folder and in its subfolders.
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, maximumNameBytes: Int = 32 << 20,
         bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
@@ -71,7 +71,8 @@ package struct FolderExpansion: Sendable {
     ///
     /// - Returns: The outcome of the run if a remote folder can't be listed now; otherwise nil.
     /// - Throws: `CancellationError` when the run was interrupted or the session was removed; ``QueueError`` when the database can't be used;
-    ///   ``TransferError`` when no file descriptor is free. The next run resumes with the same item.
+    ///   ``TransferError`` when a local folder can't be read, for example because no file descriptor is free. After each of these errors, the
+    ///   next run resumes with the same item.
     @discardableResult @concurrent
     package func run() async throws -> RunOutcome? {
         var last: Int64?
@@ -94,8 +95,8 @@ package struct FolderExpansion: Sendable {
         return nil
     }
 
-    /// Deletes the rows that an interrupted expansion by an earlier version of TransferKit left in the tables, because they are not part of
-    /// the manifest. Called before the first file is sent.
+    /// Deletes the rows that an interrupted expansion of a local folder left, if an earlier version of TransferKit performed it. These rows are
+    /// not part of the manifest, so they must be deleted before the first file is sent.
     func deleteLeftoverRows() async throws {
         guard let item = try await store.pendingItem(of: key), item.kind == .folder, item.hasRows else { return }
         _ = try await begin(item)
@@ -123,7 +124,7 @@ package struct FolderExpansion: Sendable {
             if skipped > 0 { noteSkipped(item.path, skipped) }
         }
         try await send(.finish(item: item.sequence, ManifestTotals()))
-        // The statistics that this run read from the database count a partly read folder as a file of unknown size.
+        // In the statistics that this run read from the database, a partly read folder added 1 to the number of files of unknown size.
         grow(ManifestTotals(files: countsItem ? -1 : 0, unsized: item.place == nil ? 0 : -1))
     }
 

@@ -16,7 +16,7 @@ struct FolderNames {
         var range: Range<Int> { Int(start)..<Int(start) + Int(length) }
     }
 
-    /// The name that was removed last; nil if no name was removed. Only names after this name are kept.
+    /// The last removed name; before the first removal, the name passed to the initializer. Only names after this name are kept.
     private(set) var last: [UInt8]?
     private let maximumBytes: Int
     private var bytes: [UInt8] = []
@@ -42,7 +42,7 @@ struct FolderNames {
     mutating func insert(_ name: [UInt8]) {
         if let last, !last.lexicographicallyPrecedes(name) { return }
         if let bound, bound.lexicographicallyPrecedes(name) { return }
-        // `maximumBytes` is far below 4 GiB, and a name has at most NAME_MAX bytes (limits.h).
+        // `maximumBytes` is less than 2 GiB, and a name has at most NAME_MAX bytes (limits.h).
         slots.append(Slot(start: UInt32(bytes.count), length: UInt16(name.count)))
         bytes += name
         if size > maximumBytes, slots.count > 1 { dropSecondHalf() }
@@ -64,7 +64,7 @@ struct FolderNames {
         for index in stride(from: slots.count / 2 - 1, through: 0, by: -1) { siftDown(index) }
     }
 
-    /// Removes the first name. A name that was inserted several times is removed once.
+    /// Removes and returns the first name; nil if there are no more names. Returns a name that was inserted several times only once.
     mutating func removeFirst() -> [UInt8]? {
         while let first = slots.first {
             let lastSlot = slots.removeLast()

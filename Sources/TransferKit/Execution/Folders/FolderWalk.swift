@@ -12,11 +12,11 @@ package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 /// ``FolderResumePoint`` values: one for each folder on the current path, from the outermost to the innermost.
 ///
 /// Only the folders on the current path keep entries in memory: their names, and the sizes of at most 16,384 entries each. Together, the
-/// names use at most ``maximumNameBytes``, except that each folder may use 64 KiB. A folder with more names is read several times.
+/// names use at most ``maximumNameBytes``, but each folder may always use 64 KiB. A folder with more names is read several times.
 ///
 /// A folder that can't be read becomes a failed item with the place at which a retry resumes, so no entry is listed twice.
 ///
-/// Each walk has its own thread, so a folder that hangs delays no other work.
+/// Each walk has its own dispatch queue, so a folder that hangs delays no other work.
 actor FolderWalk {
     private static let maximumInspectedEntries = 16_384
     /// The memory for a folder's names, in bytes, that is available even if the other folders on the current path use all memory for names.
@@ -35,7 +35,7 @@ actor FolderWalk {
         var entries: [FoundEntry] = []
         /// The name of the entry that was handled last.
         var last: [UInt8]?
-        /// The number of entries read so far.
+        /// The number of entries read so far. If the folder is read several times, its entries count each time.
         var count: Int
     }
 
@@ -44,7 +44,7 @@ actor FolderWalk {
     private let root: PendingItem
     /// See ``SourceFolders/withoutLinks(_:)``.
     private let withoutLinks: FilePath
-    /// The parent folders of the root. Set when the walk begins, because inspecting them blocks.
+    /// The identities of the root's parent folders. Set when the walk begins, because inspecting these folders blocks.
     private var ancestors: [FileIdentity] = []
     /// The queue's storage folder. It is never uploaded, because it contains URLs that grant access to uploads.
     private let storage: FilePath
@@ -58,7 +58,7 @@ actor FolderWalk {
     private var nextDirectory: Int64
     /// The total size of the files found so far, in bytes.
     private var bytes: Int64 = 0
-    /// The memory for the names of all folders on the current path, in bytes.
+    /// The memory for the names of entries in all folders on the current path, in bytes.
     private let maximumNameBytes: Int
     /// The number of skipped entries, such as symbolic links and devices.
     private(set) var skipped = 0
@@ -118,19 +118,20 @@ actor FolderWalk {
         for (level, folder) in place.enumerated() {
             row.number = folder.number
             try enter(path, isLink: true, row, at: Array(place[level...]), &batch)
-            // A folder that could not be entered is now a failed item, for example because its disk is not mounted.
+            // If the folder can't be entered, for example because its disk is not mounted, `enter` has added a row for it instead.
             guard stack.last?.number == folder.number, let last = folder.last.map({ [UInt8]($0) }) else { return }
             path += [UInt8(ascii: "/")] + last
             row = ManifestDirectory(number: 0, parent: folder.number, source: Data(last), destination: Data())
         }
     }
 
-    /// Opens a folder and adds its row, or reports that the folder can't be read.
+    /// Opens a folder and reads its names. Adds the folder's row, unless the manifest contains the row. If the folder can't be uploaded, adds a
+    /// failed or skipped entry instead.
     ///
     /// - Parameters:
     ///   - isLink: Whether the folder may be a symbolic link.
-    ///   - place: The place of the folder and of the folders inside it that an interrupted walk was reading; nil if the manifest does not contain
-    ///     the row yet.
+    ///   - place: The resume points of the folder and of its subfolders that an interrupted walk was reading; nil if the manifest does not
+    ///     contain the folder's row yet.
     private func enter(
         _ path: [UInt8], isLink: Bool, _ row: ManifestDirectory, at place: [FolderResumePoint]? = nil, _ batch: inout ManifestBatch
     ) throws {
@@ -189,7 +190,7 @@ actor FolderWalk {
         return FolderNames(after: last, maximumBytes: max(Self.minimumNameBytes, (maximumNameBytes - used) / 2))
     }
 
-    /// Reads the names of a folder's entries, as many as fit in memory.
+    /// Reads the names of a folder's entries, and keeps as many as fit in memory.
     private func read(_ stream: DirectoryStream, _ frame: inout Frame) throws(Errno) {
         while !Task.isCancelled {
             if let error = fault?(FilePath(bytes: frame.path), frame.count) { throw error }

@@ -7,7 +7,7 @@ struct PacedSession: Sendable {
     private static let shortestWait = 0.01
     /// The shortest and the longest turn.
     private static let turnLengths = 0.005...0.05
-    /// The time in which every waiting file of a session gets one turn, unless very many files wait.
+    /// The time in which every waiting file of a session gets one turn, unless so many files wait that the shortest turns take longer.
     private static let round = 0.2
     private static let longestWait = 0.5
     /// The time in which a session's share fills the session's reserve of promised bytes, in seconds.
@@ -59,10 +59,11 @@ struct PacedSession: Sendable {
         min(Double(limit), max(1, share * turn / 2))
     }
 
-    /// Adds a waiting file. Returns the time in seconds until its turn, or until it must repeat its request.
+    /// Adds a waiting file. Returns the time in seconds after which the file must repeat its request: at its turn, or after `longestWait` if it
+    /// gets no turn.
     ///
     /// The files of a session take turns; otherwise, a slightly faster file could always take the bytes first. This type can't distinguish
-    /// files, so each waiting file gets the first turn that no other file has.
+    /// files, so each waiting file gets the next turn after the turns of the other waiting files.
     mutating func wait(for limit: Int, having available: Double, at now: Double) -> Double {
         let turn = turn
         let missing = min(Double(limit), max(1, share * turn)) - available

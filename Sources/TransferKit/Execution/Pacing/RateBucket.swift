@@ -1,6 +1,7 @@
 /// A token bucket for one limit. All values are in bytes and seconds.
 ///
-/// A bucket contains free bytes and bytes that are promised to sessions. Their sum never exceeds the capacity, which bounds a burst.
+/// A bucket contains free bytes and bytes that are promised to sessions. A refill adds bytes only until their sum reaches the capacity, which
+/// bounds a burst.
 struct RateBucket: Sendable {
     /// The time in which an empty bucket fills up, in seconds. It limits a burst to 2 % of the bytes that the limit allows in ten seconds, the period
     /// for which ``Pacer`` guarantees the limit. A transport that wakes up slightly late loses no bytes.

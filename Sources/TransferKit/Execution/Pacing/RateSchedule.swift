@@ -20,7 +20,8 @@ struct RateSchedule: Sendable {
         validity = nil
     }
 
-    /// Whether the limits that ``limits(at:utcOffset:)`` returned last still apply. False if the clock was set back.
+    /// Whether the limits that ``limits(at:utcOffset:)`` returned last also apply at this date. False for a date before that call, to which the
+    /// clock was set back. True if there are no timetables.
     func isCurrent(at date: Date) -> Bool { entries.isEmpty || validity?.contains(date) ?? false }
 
     mutating func limits(at date: Date, utcOffset: Int) -> [(scope: RateLimits.Scope, limit: Int64?)] {

@@ -34,8 +34,8 @@ package struct FileConcurrency: Sendable {
     private static let longestTrialInterval = 64
     private static let ceilingDuration = Duration.seconds(30)
 
-    /// The number of files that may make requests concurrently. At least 2, so that a live stream does not hold the only turn, unless the initial
-    /// number is 1.
+    /// The number of files that may make requests concurrently. At least 2 (unless the initial number is 1), so that a live stream does not hold
+    /// the only turn.
     package private(set) var limit: Int
     private let minimum: Int
     private let maximum: Int
@@ -45,7 +45,7 @@ package struct FileConcurrency: Sendable {
     private var base: Int
     /// The average number of files per second at the base limit; 0 if unknown.
     private var baseRate = 0.0
-    /// The number of successive rounds in which the rate did not grow (growth), or fell (steady).
+    /// The number of successive rounds in which the rate grew too little (in the phase `growth`) or fell too far (in the phase `steady`).
     private var badRounds = 0
     private var trialInterval = firstTrialInterval
     private var roundsToTrial = firstTrialInterval
@@ -70,7 +70,7 @@ package struct FileConcurrency: Sendable {
         var completed = 0
         var failed = 0
         var refused = 0
-        /// The number of files that ended while the session had another file to start.
+        /// The number of completed or failed files that ended while the session had another small file to start.
         var limited = 0
 
         var ended: Int { completed + failed }

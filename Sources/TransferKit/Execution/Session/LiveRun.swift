@@ -173,8 +173,8 @@ package final class LiveRun: Sendable {
     /// - Parameters:
     ///   - countedBytes: The confirmed bytes of the file that the statistics included when the run began. Used only for the file's first attempt
     ///     in this run.
-    ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `countedBytes` may be larger, because it includes the
-    ///     bytes of earlier attempts and of attempts at other endpoints. Even then, the shown statistics do not decrease.
+    ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `countedBytes` may be larger, for example because another
+    ///     endpoint confirmed more bytes. Even then, the shown statistics do not decrease.
     func begin(
         position: Int64, size: Int64?, knownSize: Int64?, countedBytes: Int64, stored: Int64, isSizeGuessed: Bool = false,
         isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }, now: @escaping @Sendable () -> Duration = { .zero }
@@ -323,7 +323,7 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// The times of the attempts of this run that are not reported yet.
+    /// The times of this run's attempts, without the times that ``takeTimes()`` returned.
     var times: TransferTimes {
         state.withLock { state in state.active.values.reduce(into: state.times) { $0 += $1.phases.times } }
     }
@@ -366,7 +366,7 @@ package final class LiveRun: Sendable {
         return statistics
     }
 
-    /// The last statistics that the run showed.
+    /// The byte counts that the run showed last. The session's next run in this process starts with them.
     var shown: ShownFigures {
         state.withLock { state in
             var shown = state.shown

@@ -106,10 +106,7 @@ package struct RunContext: Sendable {
         return result
     }
 
-    /// Passes a change of a file's progress to the progress observer, and waits for the observer. Ignores changes of a file's size, and reports that
-    /// do not concern a file.
-    ///
-    /// - Throws: ``QueueError`` with the code `progressRefused` if the observer throws an error.
+    /// Calls ``observe(_:position:)`` if a report contains a change of a file's progress. A change of a file's size does not count.
     private func observe(_ content: RunEvent.Content) async throws(QueueError) {
         guard case .file(let position, let event) = content else { return }
         if case .size = event { return }

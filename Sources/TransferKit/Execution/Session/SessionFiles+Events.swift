@@ -17,7 +17,8 @@ extension SessionFiles {
         case grown
         /// The expansion will add no more files.
         case expansionEnds
-        /// The expansion ended, for example because a remote folder can't be listed now.
+        /// The expansion ended: with nil if all items are expanded, with the outcome of the run if a remote folder can't be listed now, or with an
+        /// error.
         case expanded(Result<RunOutcome?, any Error>)
     }
 

@@ -53,7 +53,8 @@ struct SessionFiles {
     /// - Parameters:
     ///   - failure: The error of a file that failed in an earlier run; nil if no file failed.
     ///   - expansion: Adds files to the database while other files are transferred; nil if the database already has all files.
-    /// - Throws: `CancellationError`; ``QueueError`` when the database can't be used; ``TransferError`` when no file descriptor is free.
+    /// - Throws: `CancellationError`; ``QueueError`` when the database can't be used; ``TransferError`` when the expansion can't read a local
+    ///   folder, for example because no file descriptor is free.
     mutating func run(after failure: TransferError?, expansion: ItemExpansion? = nil) async throws -> RunOutcome {
         self.failure = failure.map { (-1, $0) }
         await withTaskGroup(of: Event.self) { group in

@@ -95,7 +95,7 @@ package struct SessionRunner: Sendable {
     /// Expands the session's new items into files.
     ///
     /// - Parameter noteGrowth: Called each time files were added to the database.
-    /// - Returns: The outcome of the run if a folder can't be read now; otherwise nil.
+    /// - Returns: The outcome of the run if a remote folder can't be listed now; otherwise nil.
     private func prepare(
         _ listing: RemoteFolderExpansion, noteGrowth: @escaping @Sendable () -> Void = {}
     ) async throws -> RunOutcome? {
@@ -128,8 +128,9 @@ package struct SessionRunner: Sendable {
                 return { context.live.endLocalRead(number) }
             },
             noteSkipped: { [context] folder, count in
+                let entries = count == 1 ? "1 entry of \(folder) is" : "\(count) entries of \(folder) are"
                 context.logger.warning(
-                    "\(count) entries of \(folder) are not uploaded, for example because they are symbolic links.",
+                    "\(entries) not uploaded, for example because the session skips symbolic links.",
                     metadata: ["session": "\(context.id)"])
             })
     }

@@ -135,7 +135,7 @@ public struct UnavailableEndpoint: Hashable, Sendable, Codable {
     public var location: String
     /// When the next attempt at the endpoint is due. For an immediate attempt, call ``TransferQueue/retryEndpoints(of:)``.
     public var nextAttempt: Date
-    /// The last failure at the endpoint, or the request to back off.
+    /// The last failure at the endpoint, or the request to back off; nil if it is unknown.
     public var error: TransferError?
 }
 

@@ -16,7 +16,6 @@ public struct QueueEvent: Hashable, Sendable {
     /// The app's context value for the session, if the session is running in this process. Not encoded, and not compared.
     package var context: Data?
 
-    /// Creates an event.
     package init(revision: UInt64, time: Date, kind: Kind) {
         self.revision = revision
         self.time = time

@@ -120,8 +120,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Default: nil, for no comparison.
     public var expectedChecksum: String?
 
-    /// A number in the names of the session's part files; nil for no number. Queues that run the session at the same time must have different
-    /// numbers, because another queue may still write into part files with an earlier number.
+    /// A number in the names of the session's part files; nil for no number. Each queue that runs the session must use a new number, because an
+    /// earlier queue may still write into the part files with its own number.
     package var partEpoch: Int64?
 
     /// Creates options. Each option has a default.

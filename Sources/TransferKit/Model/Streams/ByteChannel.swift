@@ -43,7 +43,7 @@ final class ByteChannel: Sendable {
         }
     }
 
-    /// Adds as many bytes of the data as the buffer has room for, without waiting. Returns their number.
+    /// Adds as many bytes of the data as the buffer has room for, without waiting. Returns the number of added bytes.
     func tryWrite(_ data: some DataProtocol) throws -> Int {
         let count = try state.withLock { state in
             let count = min(data.count, try Self.room(capacity, state))

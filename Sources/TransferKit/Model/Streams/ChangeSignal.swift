@@ -27,7 +27,7 @@ package final class ChangeSignal: Sendable {
 
     /// Waits for a change after the given version. Returns immediately if the version is no longer current.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled before the change.
+    /// - Throws: `CancellationError` if the task is cancelled before the call or during the wait.
     package func wait(after version: Int) async throws {
         try Task.checkCancellation()
         let change = SingleResult<Void>()

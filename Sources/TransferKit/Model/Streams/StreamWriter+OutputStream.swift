@@ -9,8 +9,8 @@ extension StreamWriter {
     /// A write blocks its thread while the buffer is full, so don't write in an async function. The stream sends no delegate events: use
     /// `hasSpaceAvailable`.
     ///
-    /// > Warning: Closing the stream calls ``finish()``, so the item completes with the bytes written so far. Don't write `defer { stream.close() }`
-    /// > around code that can throw: use ``withOutputStream(_:)``, or call ``fail(_:)`` before you close the stream.
+    /// > Warning: Unless a write failed, closing the stream calls ``finish()``, so the item completes with the bytes written so far. Don't write
+    /// > `defer { stream.close() }` around code that can throw: use ``withOutputStream(_:)``, or call ``fail(_:)`` before you close the stream.
     public func makeOutputStream() -> OutputStream { WriterOutputStream(self, finishesOnClose: true) }
 
     /// Calls a function with an open output stream that writes to this writer, and then ends the stream item. Calls ``finish()`` if the function

@@ -1,15 +1,17 @@
 /// A command to the queue, as a value that can be recorded and replayed.
 package enum Command: Sendable, Codable {
     /// Adds or replaces an account, unblocks it, and allows immediate probes of its endpoints. If the account was blocked or its endpoints
-    /// have changed, also ends the retry delays of its sessions.
+    /// have changed, also ends retry delays, as ``retryEndpoints(account:)`` does.
     case saveAccount(Account)
     /// Saves an account if the stored account still equals the first value (nil: no stored account). ``InputResult/isGranted`` shows
     /// whether the account was saved.
     case replaceAccount(Account?, with: Account)
     /// Deletes an account. With `cascade`, first removes the account's sessions; otherwise, fails if the account has sessions.
     case deleteAccount(name: String, cascade: Bool = false)
+    /// Unblocks an account. Has the effects of ``retryEndpoints(account:)``, even if the account is not blocked.
     case unblockAccount(name: String)
-    /// Allows immediate probes of the account's unavailable endpoints, and ends the retry delays of its sessions.
+    /// Allows immediate probes of the account's unavailable endpoints. Ends the retry delays of the account's sessions and of files in its
+    /// running sessions.
     case retryEndpoints(account: String)
     /// Sets the maximum number of active sessions of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setMaxConcurrentSessions(Int?, account: String?)
@@ -21,8 +23,8 @@ package enum Command: Sendable, Codable {
     case setRetention(Retention?)
     /// Sets the free space, in bytes, below which no session starts. Nil removes the stored minimum.
     case setDiskFloor(Int64?)
-    /// Adds sessions at an index, or at the end if the index is nil. Fails if `expecting` is given and is not the current revision of the
-    /// order.
+    /// Adds sessions at an index, or at the end if the index is nil. Unless all drafts are duplicates of existing sessions, fails if
+    /// `expecting` is given and is not the current revision of the order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     /// Stores sessions as drafts, which are not in the order of the queue.
     case saveDrafts([SessionDraft])
@@ -33,7 +35,7 @@ package enum Command: Sendable, Codable {
     /// the caller read it.
     case replaceItems(ItemSelection, ReplaceableItems, with: [ItemDraft], in: SessionReference)
     case perform(SessionOperation, SessionTarget)
-    /// Quarantines a session whose rows can't be read or changed; the string is the reason. The session leaves the order, and its rows are kept.
+    /// Quarantines a session whose rows can't be read or changed; the string is the reason. The session leaves the queue, and its rows are kept.
     case quarantine(SessionID, String)
     /// Removes a session that another queue will resume. Keeps the session's unfinished uploads and part files. Fails if a run of the session
     /// has not ended.
@@ -61,7 +63,8 @@ package enum SessionTarget: Sendable, Codable, Hashable {
 
 /// The result of an input, such as a command or a request for a probe (``RunEvent/Content/probe(_:)``).
 package struct InputResult: Sendable, Equatable {
-    /// The added or changed sessions. `enqueue` returns one session for each draft: the new session, or the session that the draft duplicates.
+    /// The added, changed or removed sessions. `enqueue` returns one session for each draft: the new session, or the session that the
+    /// draft duplicates.
     package var sessions: [SessionID] = []
     /// The members of ``sessions`` that a pause put on hold, because they were waiting. Running sessions become paused instead.
     package var held: [SessionID] = []

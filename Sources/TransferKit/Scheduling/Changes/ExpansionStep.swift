@@ -6,22 +6,23 @@ package import TransferCore
 ///
 /// The table `item` lists the first unread folder and all items after it. A step changes the manifest and this list in one transaction. An
 /// interruption can leave a folder only partly in the manifest. In a local folder, the next run resumes after the rows of the last
-/// ``read(item:_:place:)``. In a remote folder, it deletes the rows added after the last ``listed(item:_:next:)``, and continues with the
-/// folder `next`.
+/// ``read(item:_:place:)``. In a remote folder, the next run deletes the rows added after the last ``listed(item:_:next:)``, and continues
+/// with the folder `next`.
 package enum ExpansionStep: Sendable, Codable, Equatable {
     /// Records that the run starts to read the first folder in the list of waiting items. Until ``finish(item:_:)``, all new rows come from
     /// this folder.
     case begin(item: Int64)
-    /// Deletes rows of an interrupted expansion that the statistics do not include: at most `limit` file rows and at most `limit` folder
-    /// rows.
+    /// Deletes rows that the statistics do not include, after an interruption or a failed listing of a remote folder: at most `limit` file
+    /// rows and at most `limit` folder rows.
     case discard(item: Int64, limit: Int)
     /// Adds rows of a remote folder to the manifest. The session's statistics do not include these rows until ``listed(item:_:next:)``.
     case add(item: Int64, ManifestBatch)
     /// Adds rows of a local folder to the manifest, and includes them in the session's statistics. After an interruption, the next run
     /// resumes reading at `place`.
     case read(item: Int64, ManifestBatch, place: [FolderResumePoint])
-    /// Records that the manifest contains all entries of one folder: the item's remote folder, or one of its subfolders. The next rows come
-    /// from the folder with the number `next`, or, if this folder does not exist, from the folder with the next higher number.
+    /// Records that one folder is finished: the item's remote folder, or one of its subfolders. The manifest contains all entries of the
+    /// folder, or a failed entry that stands for the folder. The next rows come from the folder with the number `next`, or, if this folder
+    /// does not exist, from the folder with the next higher number.
     case listed(item: Int64, ManifestTotals, next: Int64)
     /// Records that the item's whole folder is in the manifest, and removes the item from the list of waiting items.
     case finish(item: Int64, ManifestTotals)

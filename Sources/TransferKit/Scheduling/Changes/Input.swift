@@ -11,7 +11,7 @@ package enum Input: Sendable, Codable {
     case command(Command)
     case report(RunEvent)
     case discarded(DiscardResult)
-    /// A postponement of all removals that are due at certain endpoints.
+    /// A postponement of removals that are due at certain endpoints.
     case postponed(DiscardPostponement)
     /// The free space on the disk of the storage folder, in bytes.
     case diskSpace(Int64)
@@ -38,7 +38,8 @@ package struct DiscardResult: Sendable, Codable {
     }
 }
 
-/// A postponement of all due removals at some endpoints.
+/// A postponement of due removals at some endpoints. One postponement changes a limited number of removals; see
+/// ``StoreWrite/postponeDiscards(_:)``.
 package struct DiscardPostponement: Sendable, Codable {
     /// The endpoints in their stored form; see ``QueueStore/endpointsOfDueDiscards(at:isLocalOnly:)``.
     package var storedEndpoints: [String]

@@ -15,17 +15,18 @@ package enum StoreWrite: Sendable {
     /// Assigns another account to a session that has transferred nothing.
     case changeAccount(SessionKey, AccountKey)
     case addItems(SessionKey, [ItemDraft])
-    /// Removes items whose transfer has not begun, and adds items at the end. Rejected if the given rows of the items to remove have changed.
+    /// Removes items whose transfer has not begun, and adds items at the end. Rejected if the rows of the items to remove have changed since
+    /// the caller read them, or if no item would be left.
     case replaceItems(SessionKey, ItemSelection, ReplaceableItems, with: [ItemDraft])
     case expansion(SessionKey, ExpansionStep)
     /// Resets the failed items of a session, or all its items if `isWhole` is true.
     case resetSession(SessionKey, isWhole: Bool)
     /// Continues the reset of a session that has more files than the transaction's limit allowed.
     case continueReset(SessionKey)
-    /// Deletes a session and moves its checkpoints into the outbox, the stored list of pending removals (``DiscardQuery``). If the session
-    /// has a run, these removals are held until the run has ended.
+    /// Deletes a session and moves its checkpoints into the outbox, the stored list of pending removals (``DiscardQuery``). If `isRunning`
+    /// is true, these removals are held until the session's run has ended or was abandoned.
     case deleteSession(SessionKey, isRunning: Bool = false)
-    /// Forgets the checkpoints of a session without removing the unfinished uploads and part files that they refer to.
+    /// Deletes checkpoints of a session that the same transaction then deletes. The unfinished uploads and part files of the session stay.
     case dropCheckpoints(SessionKey)
     /// Moves a session whose rows can't be read or changed into quarantine. The string is the reason.
     case quarantine(SessionKey, String)
@@ -46,10 +47,11 @@ package enum StoreWrite: Sendable {
 
     /// Moves checkpoints of a session into the outbox, as many as the transaction's limit allows.
     case discardPartial(SessionKey)
-    /// Moves the remaining checkpoints after `discardPartial`, unless the session was retried or has run in between.
+    /// Continues an incomplete move of checkpoints into the outbox. Has no effect if no move is incomplete, for example because the session
+    /// was retried or has run in between.
     case continueDiscard(SessionKey)
     /// Adds a removal to the outbox for a checkpoint that the unfinished run of a removed session saved. The removal is held until the run
-    /// has ended.
+    /// has ended or was abandoned.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
     /// Deletes the held removal of a file, because the run of a removed session completed the file. A completed file must not be removed.
     case dropDiscard(SessionKey, position: Int64, Endpoint)
@@ -59,7 +61,7 @@ package enum StoreWrite: Sendable {
     case discarded(Int64)
     /// Stores the time of the next attempt at the removal with this key, because an attempt failed.
     case discardFailed(Int64, nextAttempt: Date, backOffUntil: Date?)
-    /// Postpones all due removals at certain endpoints, and deletes removals that have expired.
+    /// Postpones due removals at certain endpoints, and deletes removals that have expired. Postpones and deletes at most 10,000 removals each.
     case postponeDiscards(DiscardPostponement)
     /// Makes removals due now if they were postponed implausibly far because of a wrong clock. Changes at most 10,000 removals.
     case correctImplausiblyLateDiscards
@@ -72,7 +74,7 @@ package enum StoreWrite: Sendable {
 }
 
 extension StoreWrite {
-    /// Whether the change can make removals due, by adding removals to the outbox or by releasing held removals.
+    /// Whether the change can add removals to the outbox that are due now, or release held removals.
     var mayDiscard: Bool {
         switch self {
         case .changeAccount, .deleteSession, .discardPartial, .continueDiscard, .releaseDiscards, .resetSession, .continueReset,
@@ -85,7 +87,7 @@ extension StoreWrite {
 }
 
 extension StoreWrite {
-    /// The session that the change concerns; nil if the change concerns no session, or creates sessions.
+    /// The session that the change concerns; nil if the change concerns no session or several sessions.
     var session: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key

@@ -119,8 +119,6 @@ struct LineHeads: Sendable {
         return lines
     }
 
-    /// Recalls one line.
-    ///
     /// - Returns: Whether the line was set aside. If so, the caller must add its head again.
     mutating func recall(_ line: LineKey) -> Bool {
         var wasAside = full.remove(line) != nil || closed.remove(line) != nil
@@ -140,8 +138,6 @@ struct LineHeads: Sendable {
         recalls = Heap(later.map { line, time in Recall(time: time, line: line) })
     }
 
-    /// Recalls all lines.
-    ///
     /// - Returns: The lines that were set aside. The caller must add their heads again.
     mutating func recallAll() -> [LineKey] {
         let lines = Array(later.keys) + Array(closed) + Array(full)

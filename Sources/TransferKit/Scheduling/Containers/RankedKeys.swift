@@ -9,7 +9,7 @@ package struct RankedKeys: Sendable {
     private static let blockLimit = 1_024
     /// The maximum size of a block after an append or a merge. Leaves room for insertions.
     private static let blockFill = blockLimit / 4 * 3
-    /// A block that shrinks below this size is merged with a neighbour if both fit into one block.
+    /// A block that shrinks below this size is merged with a neighbour if the merged block is not larger than ``blockFill``.
     private static let blockMinimum = blockLimit / 4
 
     /// The blocks; none is empty.
@@ -154,7 +154,7 @@ package struct RankedKeys: Sendable {
         return key
     }
 
-    /// Merges a block with the next block, if there is a next block and both fit into one block.
+    /// Merges a block with the next block, if both exist and the merged block is not larger than ``blockFill``. Returns whether it merged them.
     private mutating func merge(_ block: Int) -> Bool {
         guard block >= 0, block + 1 < blocks.count, blocks[block].count + blocks[block + 1].count <= Self.blockFill else { return false }
         let second = blocks.remove(at: block + 1)

@@ -77,8 +77,9 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// Makes all files of the run avoid the endpoints until `end`, the uptime of a retry. Has no effect unless there are several endpoints, and
-    /// all of them are unreachable. Without this pause, each file would try all endpoints, and fail.
+    /// Makes all files of the run avoid the endpoints until `end`, the uptime of a retry, or until the end of the current pause if that is
+    /// earlier. Has no effect unless there are several endpoints, and all of them are unreachable. Without this pause, each file would try all
+    /// endpoints, and fail.
     func pause(_ endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in

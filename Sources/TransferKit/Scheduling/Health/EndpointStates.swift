@@ -47,7 +47,7 @@ package final class EndpointState: Sendable {
 
     /// The failures at an endpoint since its last response.
     package struct FailureSeries: Sendable {
-        /// The number of times that the endpoint responded for the first time, or again after a failure.
+        /// The number of times, since the queue was opened, that the endpoint responded for the first time, or again after a failure.
         package var responses = 0
         /// Whether several files have failed since the last response.
         package var isShared = false

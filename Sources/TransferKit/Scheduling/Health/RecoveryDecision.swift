@@ -18,8 +18,8 @@ package enum RecoveryDecision: Equatable {
 
     /// The part of a file's history that affects the decision.
     package struct History: Equatable, Sendable {
-        /// The number of consecutive failed attempts, including the last attempt. Excludes attempts that failed because of an outage; see
-        /// ``FileHistory/failures``.
+        /// The number of consecutive failed attempts, including the last attempt. Some attempts, such as attempts that failed because of an
+        /// outage, do not count; see ``FileHistory/failures``.
         package var failures = 0
         /// The number of consecutive attempts that failed because the current endpoint was unreachable or could not serve the file,
         /// including the last attempt.
@@ -45,7 +45,7 @@ package enum RecoveryDecision: Equatable {
         package var mayFallBack = false
         /// Whether the file may try another available endpoint before the next delay.
         package var hasNextEndpoint = false
-        /// Whether another endpoint was tried without success since the last delay, but may work later.
+        /// Whether another endpoint was tried without success since the last delay or progress, but may work later.
         package var othersMayWork = false
         /// Whether the current endpoint accepted the account's credentials in this process.
         package var isAuthenticated = false
@@ -98,8 +98,9 @@ package enum RecoveryDecision: Equatable {
         error.failureClass == .unreachable || error.failureClass == .protocolViolation && violations > toleratedViolations
     }
 
-    /// Whether an error means that the server is down: no connection was established, no server responded, or a proxy responded instead.
-    /// Such an error concerns all files; see ``mayConcernOneFile(_:)`` for the exceptions.
+    /// Whether an error means that the server is down: the server can't be reached, closed a new connection without a response, or is
+    /// unavailable according to its own response or a proxy's. Such an error concerns all files; see ``mayConcernOneFile(_:)`` for the
+    /// exceptions.
     package static func isOutage(_ error: TransferError) -> Bool {
         error.failureClass == .unreachable && error.code != .notThisProtocol
             || error.failureClass == .transient && error.code == .serverUnavailable

@@ -2,9 +2,9 @@
 /// now.
 ///
 /// The forecast simulates the queue from one start or end to the next:
-/// - The next session to start is the first session in the given order that can start. A session can start if its wait is over, its predecessors have
-///   ended, and both the queue and the session's account have a free slot. In a strict queue, a session can't start before an earlier session
-///   that can't start, unless ``Session/passes`` is true.
+/// - The next session to start is the first session in the given order that can start. A session can start if it is not stuck, its wait is over, its
+///   predecessors have ended, and both the queue and the session's account have a free slot. In a strict queue, a session can't start before
+///   an earlier session that can't start, unless ``Session/passes`` is true.
 /// - Each session transfers bytes at its given rate, up to its limit. If concurrent sessions exceed a limit of their account or of the
 ///   queue, they get equal shares of the limit. A share that a session can't use goes to the other sessions.
 /// - No attempt fails, sessions end as completed, and paused sessions keep their slots.
@@ -55,9 +55,11 @@ package struct Forecast: Sendable {
         }
     }
 
-    /// The times, relative to now, at which a session starts and ends; nil if unknown.
+    /// The times, relative to now, at which a session starts and ends.
     package struct Times: Sendable, Equatable {
+        /// Nil if unknown, and for a session that already runs.
         package var start: Duration?
+        /// Nil if unknown.
         package var end: Duration?
 
         package init(start: Duration? = nil, end: Duration? = nil) {

@@ -92,7 +92,7 @@ extension Scheduler {
     }
 
     /// Shortens the delays of sessions that wait for another session's probe of this endpoint, because the endpoint works again. Changes at
-    /// most ``maximumPerTransaction`` sessions; other sessions keep their delays.
+    /// most ``maximumPerTransaction`` sessions; the remaining sessions keep their delays.
     private mutating func endWaitsForProbes(of endpoint: Endpoint) {
         let users = accountIndex.users(of: EndpointHealth.Key(endpoint)).filter {
             accounts[$0]?.account.endpoints.contains(endpoint) == true

@@ -195,7 +195,7 @@ extension Scheduler {
     /// If no other session can start, ends the wait of sessions that yielded and whose delay is over. Sessions that wait only for a slot of
     /// the queue have precedence: until they start, sessions that yielded keep waiting.
     ///
-    /// - Returns: Whether a session that yielded may start now.
+    /// - Returns: Whether the wait of at least one session has ended.
     private mutating func resumeYielded(at now: DualInstant) -> Bool {
         // These checks come before the loop, because very many sessions may have yielded.
         guard !sessionIndex.yielded.isEmpty, sessionIndex.yieldsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,

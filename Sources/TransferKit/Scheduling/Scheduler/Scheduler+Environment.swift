@@ -5,7 +5,8 @@ extension Scheduler {
 
     // MARK: The network
 
-    /// Sets the network condition, and interrupts runs that the network no longer permits.
+    /// Sets the network condition, and interrupts runs that the network no longer permits. If the condition has changed and a network is
+    /// available, also ends retry delays.
     mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
         // Endpoints that failed in the previous network may work in this network.
         if condition != flags.network, condition != .unavailable {
@@ -17,8 +18,9 @@ extension Scheduler {
         for key in sessionIndex.live.sorted() { interruptUnlessPermitted(key, &transaction) }
     }
 
-    /// Ends the waits for servers that could not be reached. Other failures keep their delays, so that frequent route changes,
-    /// for example when containers start and stop, don't use up a file's attempts. A server's request to back off stays in effect.
+    /// Allows immediate probes of the endpoints whose last failure was an outage. Also ends the retry delays of each account whose failed
+    /// endpoints are all such endpoints. The sessions of other accounts keep their delays, so that frequent route changes, for example when
+    /// containers start and stop, don't use up a file's attempts. A server's request to back off stays in effect.
     mutating func noteNewRoute(at now: DualInstant, _ transaction: inout Transaction) {
         mutateFlags { $0.health.retryOutages(at: now.uptime) }
         for account in sessionIndex.backoffs.keys.sorted() where flags.health.hasOnlyOutages(at: accounts[account]?.account.endpoints ?? [])
@@ -56,8 +58,8 @@ extension Scheduler {
         sessionIndex.recallAllLines()
     }
 
-    /// If a check of the disk was due, sets the time of the next check. The writer has already made the due check, because it reads the
-    /// free space before it calls the scheduler.
+    /// If a check of the disk was due, sets the time of the next check. The writer has already made the due check: it reads the free space
+    /// before it calls the scheduler.
     mutating func scheduleDiskCheck(at now: DualInstant) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }
@@ -65,12 +67,12 @@ extension Scheduler {
 
     // MARK: Space for downloads
 
-    /// How likely it is that this queue has released space since the last call of ``wakeSessionsShortOfSpace(at:)``.
+    /// How likely it is that this queue has released space for which ``wakeSessionsShortOfSpace(at:)`` has not scheduled checks yet.
     package enum ReleasedSpace: Comparable, Sendable {
         /// A file or a run ended, and may have released space that it used or reserved.
         case possibly
-        /// A run was interrupted or ended with a failure, an abandoned run or the run of a removed session ended, or a pending removal
-        /// (``PendingDiscard``) freed space.
+        /// A run was interrupted, or finished with a failed file or session; an abandoned run or the run of a removed session ended; or a
+        /// pending removal (``PendingDiscard``) freed space.
         case probably
     }
 
@@ -78,7 +80,7 @@ extension Scheduler {
     private static let spaceCheckInterval = Duration.seconds(30)
     /// The minimum time between two checks of the space for a session.
     private static let minimumSpaceCheckInterval = Duration.seconds(5)
-    /// The time between the end of a run and a check. During this time, the queue removes the part files of a cancelled download.
+    /// The minimum time between a release of space and a check. During this time, the queue removes the part files of a cancelled download.
     private static let removalTime = Duration.seconds(1)
 
     /// Makes a session without a slot wait for disk space or another resource of this machine.

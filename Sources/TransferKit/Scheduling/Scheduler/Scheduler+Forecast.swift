@@ -13,8 +13,8 @@ extension Scheduler {
         package var waiting: [Forecast.Session]
     }
 
-    /// The number of sessions that a forecast examines, from the start of the order. The forecast ignores later waiting sessions that are not
-    /// eligible.
+    /// In a queue without strict order, a forecast includes waiting sessions that are not eligible only if they are among this number of
+    /// sessions at the start of the order.
     private static let examinedSessions = 10_000
 
     package func forecastInput(limit: Int, at now: DualInstant) -> ForecastInput {

@@ -112,7 +112,7 @@ extension Scheduler {
     }
 
     /// Removes the start priority of interrupted sessions with higher ranks than the given rank. Called after a session was placed at this
-    /// rank, so that it starts before the interrupted sessions. Also restores the sessions that the interrupted sessions displaced;
+    /// rank, so that this session starts before the interrupted sessions. Also restores the sessions that the interrupted sessions displaced;
     /// otherwise, the displaced sessions would wait until the interrupted sessions have run.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in sessionIndex.interrupted.sorted() where key != moved {

@@ -31,11 +31,11 @@ extension Scheduler {
 
     // MARK: Idleness and time
 
-    /// Whether the queue was started, but no session runs, and none can start just because time passes. A queue with sessions that are due
-    /// later is not idle.
+    /// Whether the queue was started, but no session runs, and none can start now, or later just because time passes. A queue with sessions
+    /// that are due later is not idle.
     ///
-    /// Called once for each transaction, so it must not visit all lines: it skips lines that are set aside until an event, and stops at the
-    /// first line that can start.
+    /// Called for each transaction, so this method must not visit all lines (``SessionIndex/LineKey``). It skips lines that are set aside
+    /// until an event, and stops at the first line that can start.
     package func isIdle(at now: DualInstant) -> Bool {
         guard flags.mode == .running, !hasLiveRuns, !isReleasing(at: now) else { return false }
         // If paused sessions keep all slots, the app or the user must act.

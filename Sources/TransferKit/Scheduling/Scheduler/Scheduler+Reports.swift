@@ -123,7 +123,8 @@ extension Scheduler {
         mutate(key) { _, details in details.runAgainMark = 0 }
     }
 
-    /// Records that a session has transferred bytes, or has found or listed a remote folder. From now on, the session's account is fixed.
+    /// Records that a session has transferred bytes, has completed a file, or has found or listed a remote folder. From now on, the session's
+    /// account is fixed.
     private mutating func recordTransfer(of key: SessionKey) {
         guard sessionIndex[key]?.conditions.contains(.hasTransferred) == false else { return }
         mutate(key) { entry, _ in entry.conditions.insert(.hasTransferred) }
@@ -165,8 +166,8 @@ extension Scheduler {
 
     // MARK: The end of a run
 
-    /// Records which space a run has released. A run that lacked space and ended no file has released nothing. Otherwise, two sessions could bring
-    /// each other's checks forward for ever.
+    /// Records how likely it is that an ended run has released space. A run that ended for lack of space does not count. Otherwise, two
+    /// sessions could bring each other's checks forward for ever.
     private mutating func recordSpaceReleased(by outcome: RunOutcome) {
         switch outcome {
         case .interrupted, .finished(failure: .some, _): recordReleasedSpace(.probably)

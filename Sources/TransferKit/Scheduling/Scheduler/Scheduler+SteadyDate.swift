@@ -11,8 +11,9 @@ extension Scheduler {
 
     /// The steady date at which the queue was opened, plus the uptime since then.
     ///
-    /// Unlike the clock's date, the steady date never jumps, not even between processes. A session that completes while the clock shows 1970 does
-    /// not become 50 years old when the clock is set. No session expires early because a clock is years ahead.
+    /// Unlike the clock's date, the steady date never jumps within a process, and advances by at most ``longestAbsence`` between two
+    /// processes. A session that completes while the clock shows 1970 does not become 50 years old when the clock is set. No session expires
+    /// early because a clock is years ahead.
     func steadyDate(at now: DualInstant) -> Date {
         guard let opening else { return now.date }
         return opening.date + (now.uptime - opening.uptime)
@@ -33,7 +34,8 @@ extension Scheduler {
         steadyOpening = (0...Self.longestAbsence).contains(absence) ? steady.addingTimeInterval(absence) : steady
     }
 
-    /// A date that an earlier process stored; the current date if the stored date is in the future or too far in the past.
+    /// Returns a date that an earlier process stored, or the steady date at which the queue was opened if the stored date is in the future or
+    /// too far in the past.
     func plausible(_ date: Date) -> Date {
         guard let present = steadyOpening ?? settings.openedAt?.date else { return date }
         return date > present || date < present - Self.longestPast ? present : date

@@ -60,7 +60,7 @@ package struct Scheduler: Sendable {
         package var scarceSpace: Int64?
         /// The uptime of the next check of the disk. Used only while the free space is below the floor.
         package var diskCheckAt = Duration.zero
-        /// Nil if this queue has released no space since the last check of all sessions that wait for space.
+        /// Nil if ``wakeSessionsShortOfSpace(at:)`` need not schedule any checks of the space.
         package var releasedSpace: ReleasedSpace?
         /// Ended, removed or missing sessions whose dependents have not all been released or held yet.
         package var releases: [PendingRelease] = []
@@ -89,7 +89,7 @@ package struct Scheduler: Sendable {
     private var lastLoadedAccount: AccountKey?
     /// Sessions that were stored as running, because they were running when the last process ended.
     private(set) var foundRunning: [SessionKey] = []
-    /// The waiting sessions that were held because the sessions that they depend on are missing from the database.
+    /// The waiting sessions that were held because each depends on a session that is missing from the database.
     private(set) var foundOrphaned: [SessionID] = []
     /// The sessions that have begun, according to the database. Used only while sessions are loaded.
     private var begunEarlier: Set<SessionKey> = []

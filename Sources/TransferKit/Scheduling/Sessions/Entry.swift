@@ -27,7 +27,8 @@ package struct Entry: SessionTableElement, Equatable {
     /// Whether the session's state is waiting, held or draft. An earlier run of the session may still be ending.
     var isAtRest: Bool { state == .waiting || state == .held || state == .draft }
 
-    /// A paused session uses a slot unless it is displaced.
+    /// Whether the session uses a slot. A paused session keeps its slot until another session displaces it. While a run is ending, its session
+    /// keeps the slot in any state.
     var holdsSlot: Bool {
         state == .running || conditions.contains(.stopping) || (state == .paused && !conditions.contains(.displaced))
     }
@@ -128,8 +129,8 @@ package struct Entry: SessionTableElement, Equatable {
         /// set if the session has a checkpoint from an earlier process.
         package static let begun = Conditions(rawValue: 8192)
 
-        /// The session has transferred bytes, or has found or listed a remote folder. Its account, and the options that determine how files
-        /// arrive, no longer change.
+        /// The session has transferred bytes, completed a file, or found or listed a remote folder. Its account, and the options that
+        /// determine how files arrive, no longer change.
         package static let hasTransferred = Conditions(rawValue: 16384)
 
         /// The session waits for space, and checks it again soon, because this queue may have released space since the last check.
@@ -154,8 +155,8 @@ package struct EntryDetails: Sendable, Equatable {
     package var mark: Int64 = 0
     /// The number of the run that has not ended yet; 0 for none.
     package var run: UInt64 = 0
-    /// The mark of a call that requested a run while a run was in progress; 0 if there was no such call, or the run has transferred bytes since. Not
-    /// stored.
+    /// The mark of a call that requested a run while a run was in progress; 0 if there was no such call, or if the run has fulfilled the
+    /// request since. Not stored.
     var runAgainMark: Int64 = 0
     package var retryAt: DualInstant?
     /// The time at which the next attempt would be due if the session did not also wait for probes by other sessions.

@@ -55,8 +55,8 @@ package struct ItemDraft: Sendable, Codable, Equatable {
     package var size: Int64
     /// Whether the size is not known yet. An unknown size is stored as 0.
     package var isUnsized = false
-    /// For a folder, the policy for the symbolic links in it. For a file, `skip` if its path must not be a link when the file is opened;
-    /// otherwise `follow`.
+    /// For a folder, the policy for the symbolic links in the folder. For a file, `skip` if no component of its path may be a link when the
+    /// file is opened (except in the base folder's own path); otherwise `follow`.
     package var symbolicLinks: SymbolicLinkPolicy
     /// The URL of an existing upload for the file.
     package var uploadCapability: Capability?

@@ -182,7 +182,7 @@ extension SessionIndex {
         return before
     }
 
-    /// In a strict queue: the last eligible session before `entry` in the order that has begun, and whose line the predicate accepts.
+    /// In a strict queue, the last session before `entry` that has begun, is eligible, and is in a line that the predicate accepts.
     func lastBegun(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
         var position = begun.insertionIndex(forRank: entry.rank) { self[$0]?.rank ?? 0 }
         while position > 0 {

@@ -6,7 +6,7 @@ package struct SessionIndex: Sendable {
         package var total = 0
         /// The number of slots in use that become free when the runs that use them end.
         var freed = 0
-        /// The number of slots that paused sessions keep.
+        /// The number of slots that paused sessions without a run keep.
         var paused = 0
 
         fileprivate mutating func add(_ entry: Entry, _ sign: Int) {

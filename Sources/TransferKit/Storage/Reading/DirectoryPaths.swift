@@ -15,7 +15,6 @@ struct DirectoryPaths {
                 source: source + [UInt8(ascii: "/")] + name,
                 destination: destination.isEmpty ? name : destination + [UInt8(ascii: "/")] + name)
         }
-
     }
 
     /// The maximum depth of a folder. No valid path is this deep (PATH_MAX, limits.h), but in a damaged database, a folder may contain

@@ -14,7 +14,8 @@ extension QueueStore {
             let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
             return try least / 2 + (SessionKey.fetchOne(db, sql: "SELECT max(session) FROM schedule") ?? 0) / 2
         }
-        // There may be very many rows, so two readers each read half of the rows. No connection writes yet, so both readers see the same state.
+        // There may be very many rows, so two readers each read the rows of half of the keys. No connection writes yet, so both readers see
+        // the same state.
         async let rest = read { db in Locked<LoadedRows?>(try LoadedRows(ScheduleScan(db, (middle + 1)...(.max)))) }
         let lower = try await read { db in
             var scheduler = Scheduler(settings)

@@ -90,7 +90,8 @@ extension QueueStore {
 
     /// The maximum number of bytes of a session. Larger values in damaged rows are reduced to this maximum, so that sums don't overflow.
     static let maximumBytes = FileSize.sessionMaximum
-    /// An upper bound for the attempts of a session. A larger stored number means that the database is damaged.
+    /// The limit to which stored numbers of attempts are reduced, so that sums don't overflow. A larger number means that the database is
+    /// damaged.
     static let maximumStoredAttempts: Int64 = 1 << 31
     /// The greatest valid position or sequence. New rows get numbers above the highest stored number. This limit leaves room for new numbers even if
     /// a row is damaged.

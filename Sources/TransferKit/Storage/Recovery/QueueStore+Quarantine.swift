@@ -10,8 +10,8 @@ public struct QuarantinedSession: Codable, Hashable, Sendable {
     public var foundAt: Date
     /// The reason for the quarantine, as text for the user.
     public var reason: String
-    /// The stored session as JSON. ``TransferQueue/quarantinedRows(of:after:limit:)`` returns the session's other rows, such as files and
-    /// checkpoints.
+    /// The stored session as JSON. Omits the creation URL and the settings from the session's options.
+    /// ``TransferQueue/quarantinedRows(of:after:limit:)`` returns the session's other rows, such as files and checkpoints.
     public var content: String
 
     /// The ID of the session, if it can be read.
@@ -33,7 +33,7 @@ public struct QuarantinedRow: Hashable, Sendable {
     public var number: Int64
     /// The original table of the row.
     public var origin: String
-    /// The row as JSON, with bytes as hexadecimal digits.
+    /// The row as JSON, with bytes as hexadecimal digits. Omits upload URLs and creation URLs.
     public var content: String
 }
 

@@ -147,7 +147,8 @@ extension Spool {
     }
 }
 
-/// Whether the task that waits for copies was cancelled. The copying thread checks this value, because the thread does not run in the task.
+/// Passes the cancellation of a task to the thread that makes copies for the task. The thread runs outside the task, so `Task.isCancelled` is
+/// always false there.
 final class CopyCancellation: Sendable {
     private let isCancelled = Locked(false)
 

@@ -35,7 +35,7 @@ package struct Spool: Sendable {
     /// Writes files, and returns their names once the files and the folder are on disk. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`, or `unreadableItems` if a file to copy can't be read or has changed;
-    ///   `CancellationError` during a copy. After an error, no file is left.
+    ///   `CancellationError` during a copy. After an error, deletes the files that it has written.
     func write(_ contents: [Content], _ cancellation: CopyCancellation) throws -> [Data] {
         guard !contents.isEmpty else { return [] }
         var names: [Data] = []

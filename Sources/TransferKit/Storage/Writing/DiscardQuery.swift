@@ -1,7 +1,7 @@
 /// The SQL statements for the outbox: the table `discard`, the list of pending removals. A removal deletes an unfinished upload, a part
 /// file, or content that a completed file left on a server.
 ///
-/// Each statement names its index, so SQLite rejects the statement if the index can't be used.
+/// Each statement, except those for given keys, names its index, so SQLite rejects the statement if the index can't be used.
 ///
 /// A held removal (`held_by`) is never due. If `isLocalOnly` is true, a statement selects only removals of part files on this machine.
 package enum DiscardQuery {

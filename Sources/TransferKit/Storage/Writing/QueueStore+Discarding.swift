@@ -54,8 +54,8 @@ extension QueueStore {
     /// a mark is stored, and ``DeferredDeletion`` or the next run of the session completes the move. A run completes it before it transfers
     /// a file.
     ///
-    /// - Parameter account: The account with the endpoints of the checkpoints; nil for the session's account, or for the account of an incomplete
-    ///   move.
+    /// - Parameter account: The account with the endpoints of the checkpoints; nil for the session's account. If an earlier move for another
+    ///   account is incomplete, that account applies instead.
     static func discardPartial(
         of key: SessionKey, at account: AccountKey? = nil, _ transaction: inout StoreTransaction, in db: Database
     ) throws {

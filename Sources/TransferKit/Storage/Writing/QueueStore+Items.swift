@@ -7,8 +7,9 @@ extension QueueStore {
     /// a value of at least 1. No attempt transfers a stand-in.
     static let standInGeneration: Int64 = 0
 
-    /// An SQL condition for rows of the manifest (the table `file`) that their session's statistics include. Excludes the rows of a remote
-    /// subfolder that has not been listed completely, and the rows that an interrupted expansion by an earlier version of TransferKit left.
+    /// An SQL condition for rows of the manifest (the table `file`) that their session's statistics include. Excludes the entries of a remote
+    /// folder or subfolder that has not been listed completely, and the rows that an interrupted expansion by an earlier version of
+    /// TransferKit left.
     static func isInStatistics(_ session: String) -> String {
         """
         position < ifnull((SELECT first_position FROM item WHERE item.session = \(session) ORDER BY sequence LIMIT 1), 9223372036854775807)

@@ -1,8 +1,9 @@
 import GRDB
 import TransferCore
 
-/// Operations on the rows of a session that can take several transactions. While such an operation is incomplete, the table `setting` contains
-/// a row for the operation, its mark. A transaction that must not change more rows (``StoreTransaction/rowsToSweep``) only stores the mark.
+/// Operations on the rows of a session that can take several transactions. While such an operation is incomplete, a row of the table `setting`
+/// records the operation. This row is the operation's *mark*. A transaction that must not change more rows
+/// (``StoreTransaction/rowsToSweep``) only stores the mark.
 extension QueueStore {
     /// The operations that can take several transactions: the reset of files, and the move of checkpoints into the outbox, the stored list
     /// of pending removals (``DiscardQuery``).

@@ -136,7 +136,7 @@ extension QueueStore {
             await spool.remove(freed)
             return true
         } catch {
-            // If the database was deleted or replaced, no single session is the cause.
+            // A `QueueError` means that the database was deleted or replaced, so the session's rows are not the cause.
             throw SweepFailure(
                 session: session.withLock { $0 }, isPermanent: !(error is QueueError) && RefusedWrite(index: 0, reason: error).isPermanent,
                 error: Self.storageError(error, folder: folder))

@@ -7,7 +7,8 @@ extension QueueStore {
     /// returns an empty set instead of the rows, and returns nil also if the session has more than ``maximumRowsPerSweep`` rows.
     ///
     /// An item has begun if it has a checkpoint, has a generation (``PendingFile/generation``) above 1, or has completed or failed. An item of
-    /// ``ItemSelection/at(_:)`` must also be pending, and must be neither a folder that is being read nor a file in such a folder.
+    /// ``ItemSelection/at(_:)`` must also be pending. It must be neither a folder that is being read nor a file that the statistics do not
+    /// include yet (``isInStatistics(_:)``).
     ///
     /// Transports name the content on a server after the session, the position and the generation. A new item at the position of an item that
     /// has begun could get the name of that item's content, so the item that has begun must keep its position.

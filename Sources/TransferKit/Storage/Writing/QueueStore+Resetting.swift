@@ -85,7 +85,7 @@ extension QueueStore {
                     """), arguments: [key, standInGeneration, limit])
     }
 
-    /// Makes failed files pending again, and moves unreadable folders back to the pending items. Stand-ins for files stay failed.
+    /// Makes failed files pending again, and moves unreadable folders back to the pending items. Stand-ins stay failed.
     private static func retryFailedItems(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
         let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
         try restartChangedFiles(range, of: key, at: now, in: db)

@@ -5,10 +5,10 @@ import TransferCore
 package struct StoreLimits: Sendable {
     /// The maximum number of sessions in quarantine.
     package var quarantined = 1_000
-    /// The maximum number of quarantined rows, unless one session alone has more.
+    /// The maximum number of quarantined rows of all sessions, unless the newest session alone has more.
     package var quarantinedSessions: Int64 = 2_000_000
-    /// The maximum number of removals that wait for servers. If a removal is deleted, the content stays, unless the server removes it
-    /// automatically.
+    /// The approximate maximum number of removals that wait for servers: the maximum distance of a removal's key from the newest key. If a
+    /// removal is deleted, the content stays, unless the server removes it automatically.
     package var discards: Int64 = 1_000_000
 
     package init() {}
@@ -70,7 +70,7 @@ extension QueueStore {
         }
     }
 
-    /// An SQL condition for removals in the outbox (``DiscardQuery``) that are older than the newest ? removals. Excludes removals of part
+    /// An SQL condition for removals in the outbox (``DiscardQuery``) whose keys are at least ? below the newest key. Excludes removals of part
     /// files on this machine, and held removals.
     private static let isOldDiscard = """
         key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(TransportID.localPartFiles)'

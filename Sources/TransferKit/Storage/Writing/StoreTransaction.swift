@@ -7,7 +7,7 @@ struct StoreTransaction {
     var freed: [Data] = []
     /// The number of rows that the transaction may still delete, move or reset because of changes to whole sessions. All removals and
     /// quarantines of sessions, resets of files, and moves of checkpoints into the outbox (``DiscardQuery``) share this number. For the
-    /// other rows, see ``QueueStore/sweep(_:leavingOut:)`` and ``QueueStore/finishMarked()``.
+    /// remaining rows, see ``QueueStore/sweep(_:leavingOut:)`` and ``QueueStore/finishMarked()``.
     var rowsToSweep: Int
     /// The sessions that the transaction removes, but whose unfinished uploads and part files stay for another queue.
     var sessionsKeepingContent: Set<SessionKey> = []
@@ -18,6 +18,7 @@ struct StoreTransaction {
 package struct PendingMaintenance: Sendable {
     /// Whether work is left for ``DeferredDeletion``, such as rows of removed sessions.
     package var hasDeferredWork = false
-    /// Whether removals of remote content or part files are due (the table `discard`), from this or an earlier transaction.
+    /// Whether removals (``DiscardQuery``) are due, from this or an earlier transaction. Checked only if the transaction has a change that can
+    /// make removals due (``StoreWrite/mayDiscard``); false otherwise.
     package var hasDueDiscards = false
 }
