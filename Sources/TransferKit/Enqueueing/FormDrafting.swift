@@ -18,7 +18,7 @@ extension ItemDrafting {
         var form = FormContent()
         var (size, offset, textSize) = (Int64(0), Int64(0), 0)
         for part in parts {
-            let stored = try stored(part, offset: offset)
+            let stored = try stored(part, offset: offset, item.symbolicLinks)
             form.parts.append(stored)
             textSize += stored.field.utf8.count + (stored.text ?? stored.file?.name ?? "").utf8.count
             guard let file = stored.file else { continue }
@@ -43,7 +43,8 @@ extension ItemDrafting {
         let destination = if let given = item.destination { given } else { try RemotePath(first.name) }
         return ItemDraft(
             kind: .form, source: form.hasData ? Data() : Data(UUID().uuidString.utf8),
-            destination: Data(destination.bytes), size: size, uploadCapability: item.uploadCapability,
+            destination: Data(destination.bytes), size: size,
+            symbolicLinks: item.symbolicLinks == .skip && resolvesLinks ? .skip : .follow, uploadCapability: item.uploadCapability,
             creationCapability: item.creationCapability, form: form)
     }
 
@@ -51,7 +52,9 @@ extension ItemDrafting {
     ///
     /// - Parameter offset: The offset, in bytes, of the part's data in the ``Spool`` file that holds the form's in-memory data.
     /// - Throws: A ``TransferError`` if the part is invalid, or its file can't be sent.
-    private func stored(_ part: FormPart, offset: Int64) throws(TransferError) -> FormContent.Part {
+    private mutating func stored(
+        _ part: FormPart, offset: Int64, _ symbolicLinks: SymbolicLinkPolicy
+    ) throws(TransferError) -> FormContent.Part {
         guard !part.field.isEmpty, !part.field.utf8.contains(0) else {
             throw Self.invalid("The name of a form's field is empty or contains a NUL character. Choose another name.")
         }
@@ -65,12 +68,14 @@ extension ItemDrafting {
         let name = try fileName(of: part)
         var file = FormContent.File(name: name, mediaType: part.mediaType, size: Int64(part.data?.count ?? 0))
         if case .path(let given) = part.content {
-            let path = absolute(given)
-            guard case .file(let size) = try LocalFile(at: path) else {
+            var path = absolute(given)
+            let local = try LocalFile(at: path)
+            guard case .file(let size) = local else {
                 throw TransferError(
                     .sourceLost, .notARegularFile, "\(path) is a folder. A form can only contain files. Add the files of the folder.")
             }
             guard size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
+            path = try resolvingLinks(in: path, local, symbolicLinks)
             (file.path, file.size) = (Data(sources.stored(path)), size)
         } else {
             file.offset = offset

@@ -25,7 +25,7 @@ struct ItemDrafting {
     var spoolContents: [Spool.Content] = []
 
     /// Whether the links in the paths of items are resolved on this host; false if another host reads the items.
-    private let resolvesLinks: Bool
+    let resolvesLinks: Bool
 
     init(_ sources: SourceFolders, resolvesLinks: Bool = true) {
         self.sources = sources
@@ -139,7 +139,8 @@ struct ItemDrafting {
         case .file(let size):
             guard size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
             draft.size = size
-            if Self.forbidsLinks(in: path, local, item.symbolicLinks) { draft.symbolicLinks = .skip }
+            // In a fleet, a link that the app named is followed, because another host resolves it.
+            if item.symbolicLinks == .skip, resolvesLinks || !LocalFile.isLink(path) { draft.symbolicLinks = .skip }
             guard item.keepsCopy else { break }
             draft.kind = .blob
             spoolContents.append(.copy(of: path, size: size))
@@ -163,22 +164,17 @@ struct ItemDrafting {
         return draft
     }
 
-    /// Whether no component of an item's path may be a link when the file is sent or the folder is read. A link that the app named may always
-    /// be followed.
-    private static func forbidsLinks(in path: FilePath, _ local: LocalFile, _ policy: SymbolicLinkPolicy) -> Bool {
-        switch local {
-        case .file: policy == .skip && !LocalFile.isLink(path)
-        case .folder: policy != .follow
-        }
-    }
-
-    /// Resolves the links that an item's path contains now, if the path must contain no links later.
-    private mutating func resolvingLinks(
+    /// Resolves the links that an item's path contains now, unless the path may contain links when the file is sent or the folder is read.
+    mutating func resolvingLinks(
         in path: FilePath, _ local: LocalFile, _ policy: SymbolicLinkPolicy
     ) throws(TransferError) -> FilePath {
-        guard resolvesLinks, Self.forbidsLinks(in: path, local, policy) else { return path }
+        guard resolvesLinks else { return path }
+        let isFile = if case .file = local { true } else { false }
+        guard policy == .skip || policy == .followFiles && !isFile else { return path }
         do throws(Errno) {
-            guard case .file = local, let name = path.lastComponent, name.kind == .regular else { return try sources.resolvingLinks(path) }
+            guard isFile, !LocalFile.isLink(path), let name = path.lastComponent, name.kind == .regular else {
+                return try sources.resolvingLinks(path)
+            }
             let parent = path.removingLastComponent()
             if resolvedParent?.given != parent { resolvedParent = (parent, try sources.resolvingLinks(parent)) }
             return resolvedParent?.path.appending(name) ?? path

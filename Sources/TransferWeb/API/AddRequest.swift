@@ -10,6 +10,8 @@ struct AddRequest {
     let isHeld: Bool
     let index: Int?
     private let paths: [String]
+    /// The names of `transferq upload --symlinks`.
+    private static let policies: [String: SymbolicLinkPolicy] = ["skip": .skip, "follow-files": .followFiles, "follow": .follow]
 
     /// Parses the body of a request.
     ///
@@ -28,7 +30,14 @@ struct AddRequest {
         guard name?.isEmpty != true else { throw Problem.invalid("\"name\" is empty. Omit it to use the name of the first path.") }
         var options = SessionOptions()
         options.rateLimit = try members.integer("rateLimit", in: 1 ... .max)
-        let (folder, items) = try Self.items(paths, direction, destination)
+        var (folder, items) = try Self.items(paths, direction, destination)
+        if direction == .upload {
+            let policy = try members.string("symlinks") ?? "skip"
+            guard let links = Self.policies[policy] else {
+                throw Problem.invalid("\"symlinks\" must be skip, follow-files or follow.")
+            }
+            for index in items.indices { items[index].symbolicLinks = links }
+        }
         self.paths = paths
         var request =
             switch direction {
@@ -61,8 +70,10 @@ struct AddRequest {
         guard case .upload = session.direction, let path = paths.first.map({ FilePath($0) }),
             let source = try await queue.items(of: id, from: 0, limit: 1).first?.source
         else { return true }
-        // If the path is a folder, the paths of its files start with the path of the folder.
-        return source.starts(with: path)
+        // If the path is a folder, the paths of its files start with the path of the folder. The queue may have resolved the links in the path.
+        if source.starts(with: path) { return true }
+        let resolved = await BlockingIO.run { URL(filePath: path.string).resolvingSymlinksInPath().path(percentEncoded: false) }
+        return source.starts(with: FilePath(resolved))
     }
 
     /// Returns the items, and the local folder of a download. Local paths must be absolute, because a client does not know the server's

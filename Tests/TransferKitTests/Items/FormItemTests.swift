@@ -66,6 +66,23 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test(arguments: [SymbolicLinkPolicy.skip, .follow])
+    func followsFileThatBecomesLinkOnlyIfPolicyAllows(_ policy: SymbolicLinkPolicy) async throws {
+        let tree = try FolderTree(fixture.folder.path.appending("tree"))
+        try tree.file("parent/file", "content")
+        try tree.file("other/file", "secret!")
+        let queue = try await fixture.openWithAccounts()
+        var item = TransferItem.form(files: [.file(tree.path("parent/file"))])
+        item.symbolicLinks = policy
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try FileManager.default.removeItem(atPath: tree.path("parent").string)
+        try tree.link("parent", to: tree.path("other").string)
+        try await queue.start()
+        _ = try? await session.value
+        #expect(fixture.memory.forms.flatMap(\.parts).map(\.content) == (policy == .skip ? [] : [Data("secret!".utf8)]))
+        await queue.shutdown()
+    }
+
     @Test func deletesDataOfRemovedForms() async throws {
         let queue = try await fixture.openWithAccounts()
         let folder = TransferItem(fixture.folder.path.appending("store"))

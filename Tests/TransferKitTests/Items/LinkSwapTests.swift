@@ -59,7 +59,7 @@ import TransportTesting
         var later = item("b")
         later.destination = try RemotePath("later")
         try await queue.addItems([later], to: .id(session.id))
-        for name in ["a", "b"] {
+        for name in ["a", "b", "first"] {
             try FileManager.default.removeItem(atPath: tree.path(name).string)
             try tree.link(name, to: tree.path("secret").string)
         }
@@ -70,7 +70,7 @@ import TransportTesting
         let failed = try await queue.items(of: session.id).filter { $0.state == .failed }
         #expect(failed.map(\.destination.description).sorted() == (isFollowed ? [] : ["a", "b", "later"]))
         for item in failed { #expect(item.error?.message.contains("symbolic link") == true, "\(item.error?.message ?? "")") }
-        #expect(fixture.memory.contents(of: "first") == Data("content".utf8))
+        #expect(fixture.memory.contents(of: "first") == Data((isFollowed ? "secret!" : "content").utf8))
         #expect(fixture.memory.contents(of: "c") == Data("content".utf8))
         #expect(isFollowed || fixture.memory.contents(of: "a") == nil)
         await queue.shutdown()

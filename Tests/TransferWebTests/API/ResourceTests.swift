@@ -8,6 +8,28 @@ import TransferWeb
 import TransportTesting
 
 @Suite struct ResourceTests {
+    @Test func `links in the path of an upload are resolved unless the request allows links`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let source = try fixture.file("reel.mov")
+            let link = source.removingLastComponent().appending("link")
+            try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: source.string)
+            for (policy, expected) in [(nil, source), ("skip", source), ("follow", link)] {
+                let member = policy.map { #","symlinks":"\#($0)""# } ?? ""
+                let body = #"{"account":"a","paths":["\#(link)"],"hold":true\#(member)}"#
+                let added = try await client.post("/api/v1/sessions", json: body, ["Idempotency-Key": policy ?? "none"])
+                let id = try #require(try added.object["id"] as? String, "\(added.body)")
+                let items = try await client.get("/api/v1/sessions/\(id)/items").object["items"] as? [[String: Any]]
+                #expect(items?.first?["source"] as? String == expected.string)
+                #expect(items?.first?["destination"] as? String == "link")
+                let repeated = try await client.post("/api/v1/sessions", json: body, ["Idempotency-Key": policy ?? "none"])
+                #expect(repeated.status == 200, "\(repeated.body)")
+            }
+            let invalid = #"{"account":"a","paths":["\#(link)"],"symlinks":"some"}"#
+            #expect(try await client.post("/api/v1/sessions", json: invalid).status == 400)
+        }
+    }
+
     @Test func `a repeated request with an idempotency key adds one session`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()

@@ -32,13 +32,7 @@ extension FileRunner {
         let (path, confinement) = (file.source, file.confinement)
         let identity: SourceIdentity
         do throws(TransferError) {
-            identity = try await context.readLocally(path) { () throws(TransferError) in
-                // Many file systems respond to stat(2) faster than to open(2), but only open(2) can refuse to follow links.
-                guard confinement != nil else { return try SourceIdentity(ofFileAt: path) }
-                let descriptor = try SourceConfinement.open(path, within: confinement)
-                defer { try? descriptor.close() }
-                return try SourceIdentity(of: descriptor, path: path)
-            }
+            identity = try await context.readLocally(path) { () throws(TransferError) in try Self.identity(of: path, confinement) }
         } catch {
             throw file.kind == .blob ? Self.dataError(error, of: file.destination) : error
         }
@@ -50,6 +44,14 @@ extension FileRunner {
             originalPermissions: isSpooled ? Spool.permissionsOfSource(ofCopy: path.lastComponent?.string ?? "") : nil,
             confinement: confinement)
         return AttemptPayload(payload: .upload(source), size: identity.size, identity: identity)
+    }
+
+    /// Many file systems respond to stat(2) faster than to open(2), but only open(2) can refuse to follow links.
+    private static func identity(of path: FilePath, _ confinement: SourceConfinement?) throws(TransferError) -> SourceIdentity {
+        guard confinement != nil else { return try SourceIdentity(ofFileAt: path) }
+        let descriptor = try SourceConfinement.open(path, within: confinement)
+        defer { try? descriptor.close() }
+        return try SourceIdentity(of: descriptor, path: path)
     }
 
     /// The error for in-memory data whose file in the spool can't be inspected.
@@ -67,7 +69,7 @@ extension FileRunner {
     private func formPayload(to endpoint: Endpoint) async throws -> AttemptPayload {
         try endpoint.checkForms(AttemptOptions(context.options), with: context.transports[endpoint.transport])
         let content = try await context.store.form(of: context.key, position: file.position)
-        let (spooled, name, sources) = (file.source, file.destination, context.store.sources)
+        let (spooled, name, sources, hasPolicy) = (file.source, file.destination, context.store.sources, file.confinement != nil)
         let first = content.parts.lazy.compactMap { $0.file?.localPath(sources) }.first
         let parts = try await context.readLocally(first ?? spooled) { () throws(TransferError) in
             try content.parts.map { part throws(TransferError) -> UploadForm.Part in
@@ -89,7 +91,8 @@ extension FileRunner {
                             field: part.field, name: file.name, mediaType: file.mediaType, source: source, offset: file.offset,
                             length: file.size))
                 }
-                let source = UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
+                let confinement = hasPolicy ? SourceConfinement(root: sources.withoutLinks(path), followsFile: false) : nil
+                let source = UploadSource(path: path, identity: try Self.identity(of: path, confinement), confinement: confinement)
                 return .file(UploadForm.File(field: part.field, name: file.name, mediaType: file.mediaType, source: source))
             }
         }

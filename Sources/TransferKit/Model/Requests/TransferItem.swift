@@ -27,9 +27,10 @@ public struct TransferItem: Hashable, Sendable {
     /// The given remote name if it is not a valid ``/TransferCore/RemotePath``; otherwise nil. `enqueue` rejects an item with an invalid name.
     package var invalidDestination: String?
 
-    /// The policy for symbolic links in a folder. For a file, only `skip` has an effect.
+    /// The policy for symbolic links in a folder. For a file, and for the files of a form, only `skip` has an effect.
     ///
-    /// With `skip`, and for a folder also with `followFiles`, the call of `enqueue` resolves the links in the item's path. If a symbolic link has
+    /// With `skip`, and for a folder also with `followFiles`, the call of `enqueue` resolves the links in the item's path, including a link that is
+    /// itself the item. If a symbolic link has
     /// replaced the file, the folder, or one of its parent folders since that call, the queue sends nothing through that link.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 

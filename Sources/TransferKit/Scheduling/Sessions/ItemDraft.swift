@@ -80,8 +80,8 @@ package struct ItemDraft: Sendable, Codable, Equatable {
         self.symbolicLinks = symbolicLinks
     }
 
-    /// The policy to store with a file; nil if links are followed.
-    var filePolicy: String? { kind == .file && symbolicLinks != .follow ? symbolicLinks.rawValue : nil }
+    /// The policy to store with a file or a form; nil if links are followed.
+    var filePolicy: String? { (kind == .file || kind == .form) && symbolicLinks != .follow ? symbolicLinks.rawValue : nil }
 
     /// Whether the item has data from the app's memory, or a copy of a local file, in a file of the ``Spool``.
     package var hasData: Bool { kind == .blob || form?.hasData == true }
