@@ -148,7 +148,9 @@ struct SessionSubmission {
         let name = try await BlockingIO.run { () throws(TransferError) in
             try hasDestination ? first.flatMap { path throws(TransferError) in try naming.destination(of: path) } : nil
         }
-        return .form(form.map(\.part), as: name)
+        var item = TransferItem.form(form.map(\.part), as: name)
+        item.symbolicLinks = uploadItems?.symlinks ?? .skip
+        return item
     }
 
     private func localItems(_ paths: [FilePath]) async throws -> [TransferItem] {
@@ -156,6 +158,8 @@ struct SessionSubmission {
         let (links, copies) = (uploadItems?.symlinks ?? .skip, uploadItems?.copy ?? false)
         return try await BlockingIO.run { () throws(TransferError) in
             try paths.map { path throws(TransferError) in
+                // If the path's disk hangs, this process must not hold the storage folder.
+                _ = path.isFolder
                 // Relative paths in arguments refer to this process's working directory, even if the queue has a base folder.
                 var item = TransferItem(path.absolute, as: try naming.destination(of: path), symbolicLinks: links)
                 item.keepsCopy = copies

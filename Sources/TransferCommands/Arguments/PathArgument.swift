@@ -3,6 +3,12 @@ package import SystemPackage
 import TransferCore
 import TransferKit
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// A path argument, which need not be UTF-8.
 struct PathArgument: ExpressibleByArgument {
     let path: FilePath
@@ -28,8 +34,19 @@ struct PathArgument: ExpressibleByArgument {
 extension FilePath {
     /// The absolute path, for processes with another working directory.
     package var absolute: FilePath {
-        isAbsolute ? self : FilePath.workingFolder.pushing(self)
+        guard isAbsolute else { return FilePath.workingFolder.pushing(self) }
+        // In the process that owns the queue, such a path would name another file.
+        guard Self.foldersOfThisProcess.contains(where: { starts(with: $0) }),
+            let path = unsafe withPlatformString({ unsafe realpath($0, nil) })
+        else { return self }
+        defer { unsafe free(path) }
+        return unsafe FilePath(platformString: path)
     }
+
+    /// The folders and links whose content differs between processes (proc(5)).
+    private static let foldersOfThisProcess: [FilePath] = [
+        "/proc/self", "/proc/thread-self", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr",
+    ]
 
     /// Whether the path is a folder, or a symbolic link to one. Blocks.
     var isFolder: Bool { (try? stat())?.type == .directory }

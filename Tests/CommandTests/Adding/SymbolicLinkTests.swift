@@ -48,6 +48,17 @@ import Testing
         }
     }
 
+    /// A path below /proc/self names another file in the process that owns the queue.
+    @Test func resolvesPathOfItsOwnProcess() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.file("reel", size: 10)
+            let id = try await program.succeed("add", "studio", "/proc/self/cwd/reel", "--symlinks", "follow").lines[0]
+            let items = try #require(try await studio.session(id)["items"] as? [[String: Any]])
+            #expect(items.first?["source"] as? String == program.folder.path.appending("reel").string)
+        }
+    }
+
     @Test func rejectsInvalidOptions() async throws {
         let program = try TransferQ()
         try program.folder.file("reel", size: 10)
