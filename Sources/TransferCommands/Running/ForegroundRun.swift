@@ -134,7 +134,10 @@ struct ForegroundRun {
             }
             let status = await queue.status()
             if status.mode == .running, status.isIdle { return }
-            if status.mode == .running, !scheduled, await !queue.hasLiveRuns { return }
+            guard status.mode == .running, !scheduled, await !queue.hasLiveRuns else { continue }
+            guard await queue.checksSpaceSoon else { return }
+            // The check causes events.
+            guard await events.next() != nil else { return }
         }
     }
 

@@ -127,6 +127,14 @@ extension TransferQueue {
         await discards.waitUntilQuiet()
     }
 
+    /// Whether a session checks within a few seconds whether it has enough space to run.
+    package var checksSpaceSoon: Bool {
+        get async {
+            await waitForEarlierInputs()
+            return scheduler.flags.mode == .running && !scheduler.sessionIndex.recheckingSpace.isEmpty
+        }
+    }
+
     /// Whether any run is in progress. Includes runs of removed sessions, which ``QueueStatus/running`` does not count. Excludes interrupted
     /// runs that did not end within 30 s.
     package var hasLiveRuns: Bool {

@@ -200,7 +200,8 @@ extension SessionOptions {
     static func exceeded(_ deadline: Duration) -> TransferError {
         TransferError(
             .permanent, .deadlineExceeded,
-            "The session did not end within its deadline of \(deadline.inSeconds) s. A retry gives it the same time again.")
+            "The session did not end within its deadline of \(deadline.inSeconds) s. A retry gives it the same time again. "
+                + "Unfinished content, such as the part files of downloads, stays until the session is removed.")
     }
 
     func validate() throws(QueueError) {

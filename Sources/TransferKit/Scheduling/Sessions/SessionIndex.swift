@@ -41,6 +41,8 @@ package struct SessionIndex: Sendable {
     private(set) var yielded: Set<SessionKey> = []
     /// The sessions that wait for space, and don't check the space again soon.
     private(set) var shortOfSpace: Set<SessionKey> = []
+    /// The sessions that wait for space, and check it again soon.
+    private(set) var recheckingSpace: Set<SessionKey> = []
     /// The sessions of each account that wait for a retry.
     private(set) var backoffs: [AccountKey: Set<SessionKey>] = [:]
     /// The displaced sessions, by the session that displaced them (the preemptor).
@@ -183,7 +185,7 @@ package struct SessionIndex: Sendable {
         if entry.isClaimant { claimants.insert(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.insert(key) }
         if entry.conditions.contains(.yielded) { yielded.insert(key) }
-        if entry.waitsForReleasedSpace { shortOfSpace.insert(key) }
+        if entry.waitsForReleasedSpace { shortOfSpace.insert(key) } else if entry.waitsForSpace { recheckingSpace.insert(key) }
         if details.isOverdue, entry.state == .waiting || entry.state == .running { overdue.insert(key) }
         if entry.conditions.contains(.backoff) { backoffs[entry.account, default: []].insert(key) }
         if let preemptor = details.displacedBy { displacedByPreemptor[preemptor, default: []].insert(key) }
@@ -231,7 +233,7 @@ package struct SessionIndex: Sendable {
         if entry.isClaimant { claimants.remove(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.remove(key) }
         if entry.conditions.contains(.yielded) { yielded.remove(key) }
-        if entry.waitsForReleasedSpace { shortOfSpace.remove(key) }
+        if entry.waitsForReleasedSpace { shortOfSpace.remove(key) } else if entry.waitsForSpace { recheckingSpace.remove(key) }
         if details.isOverdue { overdue.remove(key) }
         if entry.conditions.contains(.backoff) {
             backoffs[entry.account]?.remove(key)
