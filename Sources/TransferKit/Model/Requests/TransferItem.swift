@@ -30,8 +30,8 @@ public struct TransferItem: Hashable, Sendable {
     /// The policy for symbolic links in a folder. For a file, and for the files of a form, only `skip` has an effect.
     ///
     /// With `skip`, and for a folder also with `followFiles`, the call of `enqueue` resolves the links in the item's path, including a link that is
-    /// itself the item. If a symbolic link has
-    /// replaced the file, the folder, or one of its parent folders since that call, the queue sends nothing through that link.
+    /// itself the item. If a symbolic link has replaced the file, the folder, or one of its parent folders since that call, the queue sends
+    /// nothing through that link.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 
     /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders and
