@@ -24,8 +24,8 @@ public protocol Transport: Sendable {
     /// The number of small files to prepare in addition to the files in flight, 0 to 64; 0 by default.
     ///
     /// Use a number above 0 if the transport saves a checkpoint before the first request of each file: the checkpoints of later files are then
-    /// stored while earlier files are sent. The first ``AttemptReporter/save(_:)`` of an upload waits until the checkpoint is durable, and until
-    /// fewer files than the queue's current limit have requests in flight.
+    /// stored while earlier files are sent. The first ``AttemptReporter/save(_:)`` of an upload returns once the checkpoint is durable and the number
+    /// of files with requests in flight is below the queue's current limit.
     var smallFilesAhead: Int { get }
 
     /// Returns the transport that one queue uses; `self` by default.
@@ -49,7 +49,7 @@ public protocol Transport: Sendable {
     /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue cancels an attempt when it
     /// interrupts the session, for example for a pause, and when the attempt stalls. The file resumes later from its last checkpoint.
     ///
-    /// **Durability.** Save a checkpoint before you change remote state that the next attempt could not find without the checkpoint. A
+    /// **Durability.** Before you create or change remote state, save a checkpoint if the next attempt needs it to find that state. A
     /// checkpoint must not cover more bytes than the other end confirmed, or, for a download, than are synced to the disk. If a download
     /// fails, first sync the received bytes and save a checkpoint. A cancelled download may skip this step if it would take too long.
     ///
@@ -65,8 +65,8 @@ public protocol Transport: Sendable {
 
     /// Releases connections and threads.
     ///
-    /// The queue calls this method once, on the value that ``makeInstance()`` returned, after the last attempt has ended. The queue waits at most
-    /// 30 s for attempts that do not end.
+    /// The queue calls this method once, on the value that ``makeInstance()`` returned, after all attempts have ended. An attempt that does not
+    /// end within 30 s of its interruption may still be running. The queue also waits at most 30 s for this method.
     func shutdown() async
 }
 

@@ -9,7 +9,8 @@ struct FormAction {
 
     init(_ fields: [(name: String, value: String)]) { self.fields = fields }
 
-    /// The name of the action. For an operation on sessions, this is the name of the `transferq` command.
+    /// The name of the action. For an operation on sessions, this is the name of the `transferq` command, except `rate`
+    /// (`set` with a rate limit) and `default` (Enter in the toolbar).
     private var name: String { value("do") ?? "" }
 
     var ids: [String] { fields.filter { $0.name == "id" }.map(\.value) }

@@ -296,7 +296,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func createsFinalUploadFirst() async throws {
+    @Test func createsFinalUploadBeforeContent() async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
         }
@@ -352,8 +352,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// If the server does not support removal (405), the receipt has no warning. If the server forbids the removal (403), the segments stay. After
-    /// a server error, the receipt has a checkpoint with which the queue can remove the segments later. The client never removes the final upload.
+    /// After a server error (500), the receipt has a warning, and a checkpoint with which the queue can remove the segments later. If the server
+    /// forbids the removal (403), the receipt has only the warning. If the server does not support removal (405), the receipt has neither.
     @Test(arguments: [(500, 1, 2), (403, 1, 0), (405, 0, 0)])
     func reportsUnremovedSegments(status: Int, warnings: Int, leftovers: Int) async throws {
         let server = Server()

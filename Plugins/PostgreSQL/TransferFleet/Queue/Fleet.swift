@@ -222,8 +222,10 @@ public struct Fleet: ControllableQueue {
         }
     }
 
-    /// Stops the fleet like ``stop(_:deadline:)``. Unlike a local queue, returns immediately. After an interruption, members stop their
-    /// sessions within seconds, or before their leases end.
+    /// Stops the fleet like ``stop(_:deadline:)``, and returns without waiting for running sessions. The result depends only on `mode`.
+    ///
+    /// In the mode `interrupt`, members stop their sessions within seconds. A member that can't reach the database stops them before their leases
+    /// end.
     @discardableResult
     public func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult {
         try await stop(mode, deadline: deadline)

@@ -36,7 +36,8 @@ struct PatchLoop {
     /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1). Without this header, a server that rejects the
     /// content may close the connection without reading the content, and the server's response is lost.
     var expectsContinue = false
-    /// The number of header renewals before the request was first sent; nil unless the request is repeated after rejected credentials.
+    /// For a request that is repeated after rejected credentials: how often the app's header hook had renewed the headers before the request was
+    /// first sent. Otherwise nil.
     var renewalsBeforeRejection: Int?
 
     init(
@@ -257,8 +258,7 @@ struct PatchLoop {
         // A server may need longer to process the end of a large upload.
         let isAtEnd = self.length.map { offset + count == $0 } ?? false
         let mayTakeLong = max(count, isAtEnd ? offset + count : 0) > Self.quickContent
-        // Resets the position even if the network accepts no bytes. Otherwise, the attempt would still count as waiting for the server while it
-        // sends bytes again.
+        // If these bytes are sent again, this report ends the wait for the previous response.
         record.reportSent(offset, of: slot)
         // A request without content reports no progress.
         if count == 0, mayTakeLong { reporter.reportWaiting() }
