@@ -55,8 +55,8 @@ final class EventBuffer: Sendable {
             if missed == nil, cost < capacity { append(event) }
         }
 
-        /// Adds a unit of events, such as the events of one change of the order. The subscriber gets either all events of a unit, or a gap
-        /// in their place.
+        /// Adds a unit: one event, or all events from `willChangeQueue` to `didChangeQueue`. If the unit does not fit, drops all its events and
+        /// records a gap.
         mutating func append(_ unit: ArraySlice<QueueEvent>, capacity: Int) {
             guard let first = unit.first, let last = unit.last else { return }
             // Leaves room for a gap in addition to the unit. A unit that exceeds the capacity is added if no other event is pending.

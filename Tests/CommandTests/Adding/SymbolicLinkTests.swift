@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// A path below /proc/self names another file in the process that owns the queue.
+    /// In the process that owns the queue, /proc/self would refer to that process, so the command resolves the path itself.
     @Test func resolvesPathOfItsOwnProcess() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

@@ -27,7 +27,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server can't have content of a new upload from another source.
+    /// Only this client sends to a new upload, so an offset beyond the sent bytes is wrong.
     @Test func rejectsEarlyOffsetOfCreation() async throws {
         let lines = "Location: /up/1\r\nUpload-Complete: ?0\r\nUpload-Offset: \(Self.size)\r\n"
         let upload = try TestUpload.resource(

@@ -21,7 +21,7 @@ import TransferKit
     @Test(arguments: [0.0, 0.05, 0.2], [2, 5, 10, 30]) func staysBelowNumberAtWhichServerRefusesFiles(roundTrip: Double, maximum: Int) {
         let path = SimulatedPath(roundTrip: roundTrip, workers: 64, service: 0.1, maximumInFlight: maximum)
         let result = path.transfer(for: 100)
-        // With the best fixed number, the server refuses many files, but always processes as many files as it can.
+        // `bestFixedRate` ignores refusals: its number of files keeps the server busy, although the server refuses many of them.
         #expect(result.rate(from: 20, to: 100) > path.bestFixedRate * 0.7)
         let refused = result.refused.count { $0 > 20 }
         #expect(refused < result.completed.count / 10, "\(refused) of \(result.completed.count)")
