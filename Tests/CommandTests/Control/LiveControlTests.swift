@@ -37,7 +37,7 @@ import TransferKit
             // Paused: the session keeps its slot, so no other session starts.
             try await program.succeed("pause", first)
             #expect(try await studio.session(first)["state"] as? String == "paused")
-            #expect(try await program.succeed("why", id("j")).output.contains("keeps the slot"))
+            #expect(try await program.succeed("why", id("j")).output.contains("keeps one"))
             try await program.succeed("next", id("f"))
             // With a second slot, the other sessions run in the requested order.
             try await program.succeed("queue", "set", "--max-sessions", "2")
