@@ -35,8 +35,9 @@ extension FilePath {
     /// The absolute path, for processes with another working directory.
     package var absolute: FilePath {
         guard isAbsolute else { return FilePath.workingFolder.pushing(self) }
-        // In the process that owns the queue, such a path would name another file.
-        guard Self.foldersOfThisProcess.contains(where: { starts(with: $0) }),
+        // In the process that owns the queue, such a path would name another file. Most paths do not begin with `/proc/` or `/dev/`.
+        guard unsafe withPlatformString({ unsafe strncmp($0, "/proc/", 6) == 0 || strncmp($0, "/dev/", 5) == 0 }),
+            Self.foldersOfThisProcess.contains(where: { starts(with: $0) }),
             let path = unsafe withPlatformString({ unsafe realpath($0, nil) })
         else { return self }
         defer { unsafe free(path) }
