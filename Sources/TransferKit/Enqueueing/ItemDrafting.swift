@@ -19,8 +19,8 @@ struct ItemDrafting {
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
-    /// The parent folder of the last file, as given and with its links resolved. Kept because many files of a session are in one folder.
-    private var resolvedParent: (given: FilePath, path: FilePath)?
+    /// The parent folder of the last file, as given, and with its links resolved and a slash at the end. Kept because many files of a session are in one folder.
+    private var resolvedParent: (given: [UInt8], path: [UInt8])?
     /// The contents to write to the ``Spool``, the folder with in-memory data and copies: one for each draft with data, in the order of the drafts.
     var spoolContents: [Spool.Content] = []
 
@@ -172,12 +172,18 @@ struct ItemDrafting {
         let isFile = if case .file = local { true } else { false }
         guard policy == .skip || policy == .followFiles && !isFile else { return path }
         do throws(Errno) {
-            guard isFile, !LocalFile.isLink(path), let name = path.lastComponent, name.kind == .regular else {
-                return try sources.resolvingLinks(path)
-            }
-            let parent = path.removingLastComponent()
-            if resolvedParent?.given != parent { resolvedParent = (parent, try sources.resolvingLinks(parent)) }
-            return resolvedParent?.path.appending(name) ?? path
+            // Bytes, because the components of a `FilePath` would make this method several times slower.
+            let (bytes, separator) = (path.bytes, UInt8(ascii: "/"))
+            let end = bytes.lastIndex(of: separator) ?? 0
+            let name = bytes.dropFirst(end + 1)
+            let isSpecial = name.isEmpty || name.elementsEqual(".".utf8) || name.elementsEqual("..".utf8)
+            guard isFile, !isSpecial, !LocalFile.isLink(path) else { return try sources.resolvingLinks(path) }
+            let given = bytes.prefix(max(1, end))
+            if let resolvedParent, resolvedParent.given.elementsEqual(given) { return FilePath(bytes: resolvedParent.path + name) }
+            var parent = try sources.resolvingLinks(FilePath(bytes: given)).bytes
+            if parent.last != separator { parent.append(separator) }
+            resolvedParent = (Array(given), parent)
+            return FilePath(bytes: parent + name)
         } catch {
             throw LocalFile.unavailable(path, error)
         }
