@@ -19,7 +19,7 @@ struct ItemDrafting {
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
-    /// The parent folder of the last file, as given, and with its links resolved and a slash at the end. Kept because many files of a session are in one folder.
+    /// The parent folder of the last file: as given, and with its links resolved and a slash at the end. Many files of a session are in one folder.
     private var resolvedParent: (given: [UInt8], path: [UInt8])?
     /// The contents to write to the ``Spool``, the folder with in-memory data and copies: one for each draft with data, in the order of the drafts.
     var spoolContents: [Spool.Content] = []

@@ -125,8 +125,8 @@ extension TUSUpload {
         }
     }
 
-    /// Returns the next version to try after a rejection: the version that the server names, otherwise an untried one; nil if there is none. If
-    /// the server has already accepted the current version, 400 rejects the file, and 412 shows that the server was updated.
+    /// Returns the version for the next request after a rejection: the version that the server names, or else an untried version. Returns nil if no
+    /// version remains. If the server has already accepted the current version, 400 rejects the file, and 412 shows that the server was updated.
     private func otherVersion(after tusResponse: TUSResponse, of server: TUSServer, among untried: [Dialect]) -> Dialect? {
         if let named = tusResponse.namedVersion(among: untried) { return named }
         if server.isDialectConfirmed { return tusResponse.status == 412 ? untried.first : nil }
